@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,10 @@ from cli.shared.tables import (
     warn_of_open_modes,
 )
 from clients.kept_verdicts import request_key
+from data_prep.tables.cells import DEFAULT_SEPARATOR
+from data_prep.tables.labels import in_own_words
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.source import open_table
 from evaluation.comparisons.compare import (
     MARGIN,
     MIN_COMMON,
@@ -40,6 +44,9 @@ from judging.log_lines import one_line
 from judging.scoring.ask_model import WINDOW
 from judging.tasks import get_task
 from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample
+
+if TYPE_CHECKING:
+    from evaluation.report.evaluate import OwnShape
 
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
@@ -135,7 +142,8 @@ def evaluate(
         return measurement.is_stopped() or is_report(folder)
 
     claim(out, is_own, names=FILES, sources=[data])
-    asked = (table_options.read(), allow_dropped, limit, seed)
+    in_table = table_options.read()
+    asked = (in_table, allow_dropped, limit, seed)
     examples = read_examples(data, *asked, check_pictures=not allow_failed, unique_ids=True)
     if as_published:
         if single := next((each.id for each in examples if len(each.responses) != 2), None):
@@ -183,7 +191,7 @@ def evaluate(
         disagreements = find_disagreements(examples, verdicts)
         write_report(report, out)
         page = write_page(report, disagreements, data.name, out)
-        write_disagreements(out, disagreements)
+        write_disagreements(out, disagreements, _shape_of(data, in_table))
         save_evaluation(out, examples, verdicts)
         for line in summary_lines(", ".join(report["judge_names"]), report, disagreements):
             typer.echo(line)
@@ -194,6 +202,19 @@ def evaluate(
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
         raise typer.Exit(1)
+
+
+def _shape_of(data: Path, mapping: TableMapping) -> OwnShape:
+    """Find the names and words in which a table's own mapping reads a CSV file."""
+    from evaluation.report.evaluate import OwnShape
+
+    table = open_table(data, mapping.text_format)
+    return OwnShape(
+        mapping.columns,
+        lambda label: in_own_words(label, mapping.labels),
+        mapping.delimiter or (table.delimiter if table.path.suffix == ".csv" else None),
+        f"{mapping.separator or DEFAULT_SEPARATOR} ",
+    )
 
 
 NOT_ENOUGH_ROWS = 3

@@ -2,359 +2,98 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
+from cli.shared.corrections import MergedTable, RowsOfTable, write_rows
 from cli.shared.options import with_groups
 from cli.shared.outputs import claim, output_file
+from cli.shared.review_file import (
+    BELOW_RISK,
+    DIFFER,
+    DRAWN,
+    NO_LABEL,
+    PERSONS_LABEL,
+    TWO_READINGS,
+    ReviewRow,
+    draw_review_rows,
+    field_columns,
+    holds_no_labels,
+    read_review_rows,
+    write_review_file,
+)
 from cli.shared.screen import in_columns
-from cli.shared.tables import TABLE_FORMATS, TableOptions, read_requests
-from cli.shared.verdicts import TABLE_SUFFIXES, JudgedRates, cell_text, read_verdict_table
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_name
-from data_prep.tables.mapping import METADATA, TableMapping
-from data_prep.tables.reader import BadRow, read_table
+from cli.shared.tables import TABLE_FORMATS, TableOptions
+from cli.shared.verdicts import JudgedRates
+from data_prep.tables.examples import show_doubles
+from data_prep.tables.labels import in_own_words
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import read_table
 from data_prep.tables.source import open_table
-from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label, label_set
 from evaluation.report.markdown import with_interval
-from judging.errors import CustosError, FieldError, system_errors_at
-from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
-from judging.files.records import read_records
-from judging.files.values import as_text
+from judging.errors import CustosError, FieldError
+from judging.files.csv_rows import SPREADSHEETS
+from judging.log_lines import one_line
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, Verdict, label_of
+from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from evaluation.intervals import Floats, Mask
 
-PERSONS_LABEL = "label"
-"""Column that stays empty, for a person to fill in."""
-FIELDS = ("id", "task", "variant", "reference_mode", "question")
-LISTS = ("choices", "references", "criteria", "images")
-RESPONSES = ("response", "response_a", "response_b")
-DIFFER = "on which the judges differ"
-NO_LABEL = "without a verdict"
-TWO_READINGS = "with two readings that differ"
-BELOW_RISK = "below the risk"
-DRAWN = "drawn by chance"
-JUDGE_COLUMNS = ("judge_label", "judge_confidence", "judge_critique", "reason")
-_ABOUT_LABEL = (
-    LabelledExample.model_fields.keys()
-    - JudgeRequest.model_fields.keys()
-    - {"weight", "split", "group", "source"}
-)
-RESERVED = {*FIELDS, *LISTS, *RESPONSES, *JUDGE_COLUMNS, *_ABOUT_LABEL}
-"""Names of columns that mean something in a review file. A user's column of that name is renamed.
-
-Otherwise an earlier error type, for example, would be read as that of the person's new label.
-"""
-PREFIX = "own_"
-"""Prefix that a user's column with a reserved name gets."""
-
-
-@dataclass(frozen=True)
-class ReviewRow:
-    """A row of the user's table with the verdicts of one or several judges."""
-
-    fields: Mapping[str, object]
-    """Cells of our fields."""
-    user_cells: Mapping[str, Any]
-    """Cells of the user's other columns."""
-    verdicts: Sequence[Verdict]
-    sampling_probability: float | None = None
-    """Probability with which the row was drawn; ``None`` where rows were not drawn."""
-
-    @property
-    def question(self) -> str:
-        """Name what alike rows share: a group, the question or, without one, the response."""
-        fields = self.fields
-        return str(self.user_cells.get("group") or fields["question"] or fields.get("response"))
-
-    @property
-    def confidence(self) -> float:
-        """Give the confidence of the least sure judge; nan without one."""
-        known = [v.confidence for v in self.verdicts if v.confidence is not None]
-        return min(known, default=math.nan)
-
-    @property
-    def why(self) -> tuple[str, str]:
-        """Say which kind of row for people it is, and why; empty if nobody needs to look.
-
-        The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS``, ``BELOW_RISK`` and, of a row that
-        was drawn without such a reason, ``DRAWN``.
-        """
-        if len(set(self._labels)) > 1:
-            return DIFFER, "the judges differ"
-        for verdict in self.verdicts:
-            if verdict.label is None:
-                return NO_LABEL, verdict.message or f"no label: {verdict.status}"
-            if verdict.needs_review:
-                reason = verdict.message or "the two orders of the pair led to different labels"
-                return BELOW_RISK if "confidence" in reason else TWO_READINGS, reason
-        return ("", "") if self.sampling_probability is None else (DRAWN, DRAWN)
-
-    @property
-    def _labels(self) -> list[str]:
-        return [
-            label_of(verdict.label, verdict.error_type) if verdict.label else f"({verdict.status})"
-            for verdict in self.verdicts
-        ]
-
-    def cells(self) -> dict[str, object]:
-        """Fill the cells of the row by column."""
-        return {
-            **self.fields,
-            PERSONS_LABEL: None,
-            "judge_label": self._by_judge(self._labels),
-            "judge_confidence": self._by_judge(
-                ["" if v.confidence is None else f"{v.confidence:.3f}" for v in self.verdicts]
-            ),
-            "judge_critique": self._by_judge([v.critique or "" for v in self.verdicts]),
-            "reason": self.why[1],
-            SAMPLING_PROBABILITY: self.sampling_probability,
-        }
-
-    def _by_judge(self, texts: Sequence[str]) -> str:
-        """Give the text of the only judge, or of each by its name; empty if there is none."""
-        if len(texts) == 1 or not any(texts):
-            return texts[0]
-        named = zip(self.verdicts, texts, strict=True)
-        return "; ".join(f"{verdict.judge_name or '?'}: {text or '-'}" for verdict, text in named)
-
-
-def read_review_rows(
-    files: Sequence[Path], source: Path, mapping: TableMapping
-) -> Iterator[ReviewRow]:
-    """Yield the rows of a table with their verdicts in files of ``custos grade``.
-
-    The files hold whole verdicts as JSONL, or tables. A row that is no valid request has its cells
-    as they stand, for a person to mend. Raises ``CustosError`` if a file holds no verdict on a row,
-    has one on another row, or one under another rubric than the row has as it is read.
-    """
-    num_rows = 0
-    by_file = [_read_by_row(path, source, mapping) for path in files]
-    table = open_table(source, mapping.text_format)
-    read = zip(read_requests(table, mapping), table.rows(), strict=True)
-    for (number, request), (_, row) in read:
-        num_rows += 1
-        verdicts = [verdicts.get(number) for verdicts in by_file]
-        for path, verdict in zip(files, verdicts, strict=True):
-            if verdict is None or plain_id(verdict.id) != plain_id(request.id):
-                raise CustosError(
-                    f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
-                    "give the table that was graded, and its mapping"
-                )
-            if isinstance(request, JudgeRequest) and verdict.rubric not in _rubrics(request):
-                raise CustosError(
-                    f"{path}: the verdict on row {number} is under {verdict.rubric}, and the row "
-                    f"is read under {get_task(request.task).full_rubric(request)}; give the "
-                    "options of the grading, such as --mapping, --task or --reference-mode"
-                )
-        known = [verdict for verdict in verdicts if verdict is not None]
-        if isinstance(request, Verdict):
-            yield ReviewRow(*_cells_as_they_stand(row, mapping, request.id), known)
-        else:
-            yield ReviewRow(_request_cells(request), _user_cells(request, row, mapping), known)
-    for path, of_file in zip(files, by_file, strict=True):
-        if len(of_file) > num_rows:
-            raise _too_many_verdicts(path, source)
-
-
-def _too_many_verdicts(path: Path, source: Path) -> CustosError:
-    return CustosError(
-        f"{path}: more verdicts than {source} has rows; give the table that was graded"
-    )
-
-
-def draw_review_rows(
-    rows: Sequence[ReviewRow], num_rows: int, by: str | None, seed: int
-) -> list[ReviewRow]:
-    """Draw rows for people from all, with known probabilities and in random order.
-
-    Up to half of ``num_rows`` may be doubtful ones (those with a reason). ``by`` is a column, ours
-    or the user's, of each value of which as many rows are drawn.
-    """
-    names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
-    if by is not None and by not in names:
-        raise CustosError(f"--by '{by}': no such column; take one of {', '.join(names)}")
-    slices = number_clusters(
-        ["" if by is None else cell_text({**row.fields, **row.user_cells}.get(by)) for row in rows]
-    )
-    confidence = np.array([row.confidence for row in rows])
-    is_doubtful = np.array([bool(row.why[0]) for row in rows], dtype=bool)
-    probabilities = sampling_probabilities(confidence, is_doubtful, num_rows, slices)
-    order = np.stack([slices, is_doubtful, np.nan_to_num(confidence)], axis=1)
-    drawn = systematic_sample(probabilities, order, np.random.default_rng(seed))
-    return [
-        replace(rows[index], sampling_probability=float(probabilities[index])) for index in drawn
-    ]
-
-
-def holds_no_labels(path: Path) -> bool:
-    """Tell whether a file is a review file, or empty; refuse one with labels of people."""
-    with system_errors_at(path):
-        if not path.read_bytes().strip(b"\xef\xbb\xbf\r\n"):  # byte order mark, ends of lines
-            return True
-        file = CsvFile(path)
-        num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in file.rows())
-    is_ours = {PERSONS_LABEL, "judge_label", "reason"} <= set(file.columns)
-    if is_ours and num_labels:
-        raise CustosError(f"--csv '{path}': exists with {num_labels} labels; name a new file")
-    return is_ours
-
-
-def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
-    """Write rows as CSV or TSV with an empty column for a person's label; return new column names.
-
-    Columns of ours that no row fills are left out. The user's stand at the end; one with a reserved
-    name is renamed.
-    """
-    ours = [row.cells() for row in rows]
-    always = {*FIELDS, "references", PERSONS_LABEL, *JUDGE_COLUMNS}
-    columns = [
-        name
-        for name in dict.fromkeys(name for cells in ours for name in cells)
-        if name in always or any(cells.get(name) for cells in ours)
-    ]
-    theirs = dict.fromkeys(name for row in rows for name in row.user_cells)
-    renamed: dict[str, str] = {}
-    for name in theirs:
-        if name in RESERVED:
-            renamed[name] = PREFIX + name
-            while renamed[name] in theirs:
-                renamed[name] = PREFIX + renamed[name]
-    write_spreadsheet(
-        out,
-        [*columns, *(renamed.get(name, name) for name in theirs)],
-        (
-            [
-                *(cells.get(name) for name in columns),
-                *(cell_text(row.user_cells.get(name)) for name in theirs),
-            ]
-            for cells, row in zip(ours, rows, strict=True)
-        ),
-    )
-    return renamed
-
-
-def _rubrics(request: JudgeRequest) -> set[str]:
-    """List the rubrics that a verdict on a request may name; an old or failed one names none.
-
-    A judge that knows only one reference mode takes a single reference in that one.
-    """
-    modes = (request.reference_mode,) if len(request.references) > 1 else ("any", "all")
-    read = (request.model_copy(update={"reference_mode": mode}) for mode in modes)
-    return {"", *(get_task(each.task).full_rubric(each) for each in read)}
-
-
-def plain_id(row_id: str) -> str:
-    """Drop the ``.0`` that a spreadsheet may add to an id, for a comparison."""
-    return row_id.removesuffix(".0")
-
-
-def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
-    """Read the verdicts of a file by the number of the row of the source that they are on.
-
-    A table has a row for each of the source's, in the same order.
-    """
-    verdicts: dict[int, Verdict] = {}
-    if path.suffix in TABLE_SUFFIXES:
-        rows = open_table(source, mapping.text_format).rows()
-        for cells, verdict in read_verdict_table(path):
-            row, _ = next(rows, (None, None))
-            if row is None:
-                raise _too_many_verdicts(path, source)
-            text = str(as_text(cells.get(mapping.columns.get("id", "id"), "")))
-            verdicts[row] = verdict.model_copy(update={"id": text or str(row), "row": row})
-        return verdicts
-    if path.suffix != ".jsonl":
-        kinds = ", ".join((".jsonl", *TABLE_SUFFIXES))
-        raise CustosError(f"{path}: expected a file of custos grade, ending in {kinds}")
-    for number, verdict in read_records(path, Verdict):
-        if verdict.row is None:
-            raise CustosError(f"{path} row {number}: no row number; give a file of 'custos grade'")
-        if verdict.row in verdicts:
-            raise CustosError(f"{path} row {number}: a second verdict on row {verdict.row}")
-        verdicts[verdict.row] = verdict
-    return verdicts
-
-
-def _request_cells(request: JudgeRequest) -> dict[str, object]:
-    names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
-    responses = dict(zip(names, request.responses, strict=True))
-    lists = {name: _joined(getattr(request, name)) for name in LISTS}
-    return {name: getattr(request, name) for name in FIELDS} | lists | responses
-
-
-def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
-    """Pick the cells of a request's row that are not among its fields in the file."""
-    names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
-    taken = {mapping.columns.get(name, name) for name in names}
-    taken |= {theirs for ours, theirs in mapping.columns.items() if ours.startswith(METADATA)}
-    taken = set(map(same_name, taken))
-    others = {name: json_value(cell) for name, cell in row.items() if same_name(name) not in taken}
-    return {**others, **request.metadata}
-
-
-def _cells_as_they_stand(
-    row: Any, mapping: TableMapping, number: str
-) -> tuple[dict[str, object], dict[str, Any]]:
-    """Pick the cells of our fields and of the user's own columns in a row that is no request."""
-    cells = row if isinstance(row, Mapping) else {}  # such as a line that is no JSON
-    columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
-    fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
-    fields["id"] = fields["id"] or number
-    others = {name: value for name, value in cells.items() if name not in columns.values()}
-    for name in fields.keys() & mapping.given.keys():
-        fields[name] = fields[name] or mapping.given[name]
-    return fields, others
-
-
-def _joined(texts: Sequence[str]) -> str:
-    """Join a list in a cell that is read as the same list again."""
-    cell = f"{DEFAULT_SEPARATOR} ".join(texts)
-    is_same = as_list(cell, DEFAULT_SEPARATOR) == list(texts)
-    return cell if is_same else json.dumps(list(texts), ensure_ascii=False)
+MOST_WORDS = 12
+"""Labels that a line names."""
 
 
 @with_groups
 def review(
-    verdicts: list[Path],
+    verdicts: Annotated[list[Path] | None, typer.Argument()] = None,
+    *,
     source: Annotated[Path, typer.Option("--in", help=f"The {TABLE_FORMATS}, that was graded.")],
     table_options: TableOptions,
-    out: Annotated[Path | None, typer.Option("--csv", callback=output_file)] = None,
+    out: Annotated[Path | None, typer.Option("--out", "--csv", callback=output_file)] = None,
     num_rows: Annotated[int | None, typer.Option("--rows", min=1)] = None,
     by: str | None = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     estimate: Path | None = None,
+    merge: list[Path] | None = None,
+    who: str | None = None,
 ) -> None:
-    """Write the rows that people should label: verdicts that need review, and rows without one.
+    """Write the rows that people should label, and take their labels back into the table.
 
-    With verdicts of several judges, rows on which their labels differ are among them. A person
-    fills in the column label. Then custos eval and custos prep table read the file as it is;
-    --allow-dropped leaves out the rows that are still empty. Your own columns are kept, one that is
-    called as ours with own_ before its name.
+    Rows for people are verdicts that need review, rows without one and, with verdicts of several
+    judges, rows on which their labels differ. The file has the columns, the delimiter and the words
+    of your table, beside the judge's label. A person fills in the column of labels, which is empty;
+    what stood there is kept in a column with own_ before its name. The mapping of the table reads
+    the file too: custos eval, custos train, custos prep table.
 
-    Example: custos review verdicts.jsonl --in answers.csv --mapping mapping.yaml --csv review.csv
+    --merge writes your table again with these labels in it. A correction wins over the label of the
+    table; label_before keeps that one, and corrected_by and corrected_at say who gave the new one,
+    and when. Rows are found again also in another order. Two different corrections of one row are
+    refused.
 
-    Example: custos review verdicts.jsonl --in answers.csv --rows 200 --by model --csv review.csv
+    Example: custos review verdicts.jsonl --in answers.csv --mapping mapping.yaml --out review.csv
+
+    Example: custos review --merge review.csv --in answers.csv --mapping mapping.yaml
+    --out answers-2.csv --who anna
+
+    Example: custos review verdicts.jsonl --in answers.csv --rows 200 --by model --out review.csv
 
     Example: custos review verdicts.jsonl --in answers.csv --estimate review.csv
 
     Options:
-        verdicts: Files of custos grade (JSONL, CSV, TSV or Parquet), one for each judge.
-        out: Write the rows to this CSV or TSV file, with an empty column 'label'. Default:
-            --estimate is given.
+        verdicts: Files of custos grade (JSONL, CSV, TSV, XLSX or Parquet), one for each judge.
+            Default: --merge is given.
+        out: Write the rows for people to this CSV, TSV or XLSX file, or with --merge the table, to
+            a file of its own kind. Default: --estimate is given.
         num_rows: Draw so many rows by chance, up to half of them from those that need review and
             the others likelier the less sure the judge is, with the probability of each. Default:
             all rows that need review and no others, whose labels say nothing of the rest.
@@ -363,30 +102,49 @@ def review(
         seed: Seed of the draw.
         estimate: Read a file of --rows that people labelled, and print what they would say of all
             rows, with intervals. Default: write such a file.
+        merge: Take the labels in this file back into the table. May be repeated. Default: write
+            rows for people.
+        who: With --merge: who gave the labels of rows whose corrected_by is empty. Default: nobody
+            is named.
     """
     if (out is None) == (estimate is None):
-        raise CustosError("give either --csv FILE to write rows, or --estimate FILE to read labels")
+        raise CustosError("give either --out FILE to write rows, or --estimate FILE to read labels")
+    if bool(verdicts) == bool(merge):
+        raise CustosError(
+            "give the verdicts of custos grade, or --merge FILE with labels of people"
+        )
     in_table = table_options.read()
+    if merge:
+        _merge(merge, source, in_table, out, who or "")
+        return
+    files = verdicts or []
     if out is None:
-        rows = list(read_review_rows(verdicts, source, in_table))
+        rows = list(read_review_rows(files, source, in_table))
         assert estimate is not None
-        for line in _estimates(rows, estimate, in_table):
+        for line in _estimates(rows, estimate, source, in_table):
             typer.echo(line)
         return
-    if out.suffix not in DELIMITER_BY_SUFFIX:
-        raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
-    claim(out, holds_no_labels, option="--csv")
-    rows = list(read_review_rows(verdicts, source, in_table))
+    if out.suffix not in SPREADSHEETS:
+        raise CustosError(f"--out '{out}': expected a file ending in {', '.join(SPREADSHEETS)}")
+    of_label = field_columns(in_table)[PERSONS_LABEL]
+    claim(out, partial(holds_no_labels, label=of_label))
+    rows = list(read_review_rows(files, source, in_table))
     if num_rows is None:
         to_review = [row for row in rows if row.why[0]]
     else:
         to_review = draw_review_rows(rows, num_rows, by, seed)
-    renamed = write_review_file(out, to_review)
+    words = list(
+        dict.fromkeys(in_own_words(name, in_table.labels) for name in _label_names(to_review))
+    )
+    table = open_table(source, in_table.text_format)
+    renamed = write_review_file(out, to_review, table, in_table, words)
     by_kind = Counter(row.why[0] for row in to_review)
     kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
     counts = ", ".join(f"{by_kind[kind]} {kind}" for kind in kinds if by_kind[kind])
     counted = f": {counts}" if counts else ""
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {out}")
+    if 0 < len(words) <= MOST_WORDS:
+        typer.echo(f"fill in column '{of_label}' with {' or '.join(words)}")
     rates = JudgedRates()
     for row in rows:
         for verdict in row.verdicts:
@@ -395,47 +153,84 @@ def review(
         typer.echo(line)
     if renamed:
         names = ", ".join(f"{name} as {new}" for name, new in renamed.items())
-        typer.echo(f"columns of yours that are called as ours are kept under other names: {names}")
+        typer.echo(f"what your columns held is kept under other names: {names}")
 
 
-def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) -> Iterator[str]:
+def _label_names(rows: Sequence[ReviewRow]) -> Iterator[str]:
+    """Yield the labels that rows may get."""
+    rubrics = {
+        (row.request.task, get_task(row.request.task).rubric(row.request))
+        for row in rows
+        if isinstance(row.request, JudgeRequest)
+    }
+    for task, rubric in sorted(rubrics):
+        yield from get_task(task).labels(rubric)
+
+
+def _merge(
+    files: Sequence[Path], source: Path, in_table: TableMapping, out: Path | None, who: str
+) -> None:
+    if out is None:
+        raise CustosError("--merge: name the table to write with --out FILE")
+    rows = RowsOfTable(source, in_table)
+    kind = rows.table.path.suffix if rows.table.hub is None else ".jsonl"
+    if out.suffix != kind:
+        raise CustosError(f"--out '{out}': the table keeps its kind; name a file ending in {kind}")
+    claim(out, sources=[source, *files])
+    merged = MergedTable(rows, rows.corrections(files, who))
+    write_rows(out, rows.table, in_table, merged.cells(out))
+    num_corrected, num_changed = len(merged.corrections.by_row), len(merged.changed)
+    typer.echo(
+        f"{num_corrected} of {len(rows.cells)} rows have a label of the corrections, {num_changed} "
+        f"of them another one than before; written to {out}"
+    )
+    read = read_table(out, LabelledExample, in_table, {})
+    for line in (*merged.lines(), *show_doubles(list(read))):
+        typer.echo(one_line(line))
+
+
+def _estimates(
+    rows: Sequence[ReviewRow], path: Path, source: Path, in_table: TableMapping
+) -> Iterator[str]:
     """Yield, for each judge, the shares of labels that people would give all rows, line by line.
 
-    People labelled some of the rows in the review file at ``path``; they may have used the labels
-    of the table's mapping.
+    People labelled some of the rows, in the review file at ``path`` or in a table that its labels
+    were taken back into.
     """
-    bad_rows: dict[int, BadRow] = {}
-    own_words = TableMapping(labels=in_table.labels)
-    examples = [row for _, row in read_table(path, LabelledExample, own_words, bad_rows)]
-    if with_label := next((row for row in bad_rows.values() if row.label), None):
-        raise with_label.error
-    if not examples:
+    corrections = RowsOfTable(source, in_table).corrections([path])
+    if not corrections.by_row:
         raise CustosError(f"{path}: no row has a label yet")
-    index = {plain_id(str(row.fields["id"])): number for number, row in enumerate(rows)}
-    if len(index) < len(rows):
-        raise CustosError("rows share an id: labels cannot be told apart; give every row its own")
+    if path in corrections.unknown:
+        fault = f"row {corrections.unknown[path][0]} is none of the table that was graded"
+        raise FieldError("id", fault, str(path))
     human: list[str | None] = [None] * len(rows)
     probabilities = np.full(len(rows), np.nan)
-    for example in examples:
-        number = index.get(plain_id(example.id))
-        if number is None:
-            raise FieldError("id", f"no row '{example.id}' in the table that was graded", str(path))
-        if human[number] is not None:
-            fault = f"two labelled rows have the id '{example.id}'; leave one of them"
+    is_unknown = not corrections.chances
+    for index, row in enumerate(rows):
+        if not (given := corrections.by_row.get(row.number)):
+            continue
+        if len(given) > 1:
+            places = " and ".join(each.place for each in given)
+            fault = f"row {row.number} of {source} has two labels: {places}; leave one of them"
             raise FieldError("id", fault, str(path))
-        human[number] = full_label(example)
-        probabilities[number] = example.sampling_probability or np.nan
-    unknown = next((e.id for e in examples if e.sampling_probability is None), None)
-    is_unknown = bool(np.isnan(probabilities).all())
-    if unknown is not None and not is_unknown:
-        fault = f"row '{unknown}' has a label and no probability; others have one"
-        raise FieldError(SAMPLING_PROBABILITY, fault, str(path))
+        chance = corrections.chances.get(row.number)
+        if chance is None and not is_unknown:
+            if not given[0].is_reviewed:
+                continue  # an older label, which nobody drew the row for
+            fault = f"{given[0].place} has a label and no probability; others have one"
+            raise FieldError(SAMPLING_PROBABILITY, fault, str(path))
+        human[index], probabilities[index] = given[0].label, chance or np.nan
+    labels = [label for label in human if label is not None]
+    examples = [
+        each.example for given in corrections.by_row.values() for each in given if each.example
+    ]
+    num_open = len(corrections.unlabelled[path])
     questions = number_clusters([row.question for row in rows])
     for judge in range(len(rows[0].verdicts)):
         verdicts = [row.verdicts[judge] for row in rows]
         name = next(filter(None, (verdict.judge_name for verdict in verdicts)), "judge")
         yield (
-            f"{name}: {len(examples):,} of {len(rows):,} rows on {questions.max() + 1:,} questions "
+            f"{name}: {len(labels):,} of {len(rows):,} rows on {questions.max() + 1:,} questions "
             "are labelled"
         )
         columns = ("share of all rows", "people, estimated", "people's labels alone", "judge")
@@ -446,7 +241,7 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
                     by_judge[part],
                     by_people[part],
                     # Rows of the file without a label are those that nobody came to.
-                    random_sample=not is_unknown and len(examples) + len(bad_rows) == len(rows),
+                    random_sample=not is_unknown and len(labels) + num_open == len(rows),
                     probabilities=None if is_unknown else probabilities[part],
                     groups=questions[part],
                 )
@@ -461,9 +256,9 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
             rates = (found.corrected, found.labelled, found.raw)
             lines.append([figure, *(with_interval(rate._asdict()) for rate in rates)])
         yield from in_columns(lines)
-    if bad_rows:
+    if num_open:
         yield (
-            f"{len(bad_rows):,} rows of the file have no label: this holds if chance alone left "
+            f"{num_open:,} rows of the file have no label: this holds if chance alone left "
             "them out, such as the last ones"
         )
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import tempfile
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
@@ -17,26 +18,49 @@ from cli.shared.options import AsJson, Keys, command_line, with_groups
 from cli.shared.outputs import OutFolder, Verb, output_folder
 from cli.shared.screen import in_columns, show_skipped, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions
+from evaluation.comparisons.compare import (
+    MARGIN,
+    Outcome,
+    gate,
+    gate_outcome,
+    read_shared,
+)
+from evaluation.estimate import paired_accuracies
+from evaluation.report.markdown import with_interval
 from judging.errors import CustosError
-from judging.types import Split
+from judging.files.records import read_records, write_json
+from judging.types import LabelledExample, Split
+from train.rows.held_out import DATA_FOLDER
 from train.setup.recipe import find_recipe, recipe_names, summary_of
 
-TRAIN_HELP = f"Train on this {TABLE_FORMATS}. Default: the files in the recipe."
+TRAIN_HELP = (
+    f"Train on this {TABLE_FORMATS}. May be repeated; with :FILE.yaml behind it the table has a "
+    "mapping of its own. Default: the files in the recipe."
+)
+METAVAR = "TABLE[:MAPPING]"
+Tables = list[str] | None
+COMPARED = "compared"
+"""Folder of a run with the evaluations of the judge before it and of its own."""
+OUTCOME_FILE = "comparison.json"
+STATUS: dict[Outcome, int] = {"no worse": 0, "worse": 1, "not enough rows": 3}
+"""Exit status by outcome, as that of 'custos compare --gate'."""
 
 
 @with_groups
 def train(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE|TASK")],
+    recipe: Annotated[str | None, typer.Argument(metavar="[RECIPE|TASK]")] = None,
     keys: Keys = None,
     train_table: Annotated[
-        str | None, typer.Option("--train", metavar="TABLE", help=TRAIN_HELP)
+        Tables, typer.Option("--train", metavar=METAVAR, help=TRAIN_HELP)
     ] = None,
-    val: Annotated[str | None, typer.Option(metavar="TABLE")] = None,
-    cal: Annotated[str | None, typer.Option(metavar="TABLE")] = None,
-    test: Annotated[str | None, typer.Option(metavar="TABLE")] = None,
+    val: Annotated[Tables, typer.Option(metavar=METAVAR)] = None,
+    cal: Annotated[Tables, typer.Option(metavar=METAVAR)] = None,
+    test: Annotated[Tables, typer.Option(metavar=METAVAR)] = None,
     *,
     table_options: TableOptions,
     allow_dropped: AllowDropped = False,
+    earlier: Annotated[Path | None, typer.Option("--from", metavar="RUN")] = None,
+    margin: Annotated[float, typer.Option(min=0.0, max=1.0)] = MARGIN,
     init: str | None = None,
     out: Annotated[Path | None, typer.Option(callback=output_folder)] = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
@@ -51,8 +75,17 @@ def train(
     with, to calibrate with and to measure with, in OUT/data. If the run is stopped, the same
     command goes on from its last checkpoint.
 
+    With --from RUN training goes on from the judge of an earlier run, with its recipe and mapping.
+    What that run held out stays held out, also of new tables, with corrected labels where they have
+    some. Both judges grade the test rows. The new one takes the place of the old one only if it is
+    shown to be no worse by the margin, as in 'custos compare --gate'; the exit status is 1 if it is
+    worse, and 3 if the rows are too few to say. OUT/comparison.json names the judge to use.
+
     Example: custos train hieval-qs --train labels.csv --map references=gold
     --labels right=Correct,wrong=Wrong --out runs/mine
+
+    Example: custos train --from runs/mine --train labels-2.csv --train more.xlsx:more.yaml
+    --out runs/mine-2
 
     Example: custos train my.yaml --train a.jsonl --test b.jsonl optim.epochs=5
 
@@ -64,10 +97,13 @@ def train(
 
     Options:
         recipe: A recipe's file, its name in 'custos recipe list', or the name of a task in 'custos
-            tasks'; for a task, the recipe goes on from a shipped judge.
+            tasks'; for a task, the recipe goes on from a shipped judge. Default: that of --from.
         val: Choose the best step here. Default: a part of train.
         cal: Calibrate confidences. Default: a part of train.
         test: Measure the judge here. Default: a part of train.
+        earlier: Go on from the judge in this run folder, and compare the new judge with it.
+            Default: start as the recipe says, and compare with nothing.
+        margin: With --from: take a loss of accuracy below this for none.
         init: Start from this shipped judge or run folder. Default: the recipe's.
         out: Write the run to this folder. Default: the recipe's run.output.
         seed: Seed of the run and of the division. Default: the recipe's.
@@ -84,7 +120,9 @@ def train(
 
     if dry_run:  # it leaves the run's folder alone
         out = Path(tempfile.mkdtemp(prefix="custos-dry-run-"))
-    tables: dict[Split, str | None] = {"train": train_table, "val": val, "cal": cal, "test": test}
+    tables: dict[Split, Tables] = {"train": train_table, "val": val, "cal": cal, "test": test}
+    if recipe is not None and earlier is not None and "=" in recipe:  # a key, and no recipe
+        keys, recipe = [recipe, *(keys or [])], None
     run = None
     try:
         run = TrainingRun.plan(
@@ -92,6 +130,7 @@ def train(
             keys or [],
             {split: table for split, table in tables.items() if table},
             table_options.read(),
+            earlier=earlier,
             init=init,
             out=out,
             seed=seed,
@@ -111,6 +150,57 @@ def train(
     finally:
         if dry_run and out:
             shutil.rmtree(out, ignore_errors=True)
+    if earlier is not None and not dry_run:
+        outcome, line = _choose_judge(earlier, run.output, margin)
+        typer.echo(line)
+        raise typer.Exit(STATUS[outcome])
+
+
+def _choose_judge(old: Path, new: Path, margin: float) -> tuple[Outcome, str]:
+    """Have both judges grade the test rows of a run, and decide which one to use, in a line.
+
+    The evaluations stay in the folder of the run, and so does the decision.
+    """
+    from evaluation.outcomes import save_evaluation
+    from evaluation.report.evaluate import grade_examples, resolve_examples
+    from judging.judge import Judge
+
+    path = new / DATA_FOLDER / "test.jsonl"
+    test = [
+        row.model_copy(update={"id": f"{number}-{row.id}"})  # tables may use an id each
+        for number, row in read_records(path, LabelledExample)
+    ]
+    folders = [new / COMPARED / name for name in ("before", "after")]
+    for run, folder in zip((old, new), folders, strict=True):
+        judge = Judge.load(str(run))
+        rows = resolve_examples(judge, test)
+        save_evaluation(folder, test, grade_examples(judge, rows, progress=False))
+    before, after = read_shared(folders[0], folders[1], 1).outcomes
+    accuracy = paired_accuracies(after.right.tolist(), before.right.tolist(), before.clusters)
+    checks = gate(folders[0], folders[1], margin=margin, min_common=1)
+    outcome, of_all = gate_outcome(checks), checks[0]
+    chosen = new if outcome == "no worse" else old
+    decision = {
+        "judge": str(chosen),
+        "outcome": outcome,
+        "margin": margin,
+        "accuracy": accuracy,
+        "checks": [{**asdict(check), "outcome": check.outcome} for check in checks],
+    }
+    write_json(new / OUTCOME_FILE, decision)
+    reason = {
+        "no worse": f"it loses less than {margin:g}, and is worse on no part of the rows",
+        "worse": "the new one is worse: "
+        + ", ".join(check.name for check in checks if check.outcome == "worse"),
+        "not enough rows": f"the rows are too few: the new one may lose {-of_all.lowest:.3f}, and "
+        f"a loss is visible from {of_all.visible:.3f} on",
+    }[outcome]
+    return outcome, (
+        f"{old} is right in {of_all.a:.3f} and {new} in {of_all.b:.3f} of {of_all.n} test rows, "
+        f"a difference of {with_interval(accuracy['difference'])} on {accuracy['clusters']} "
+        "questions\n"
+        f"judge to use: {chosen}; {reason}; all figures: custos compare {folders[0]} {folders[1]}"
+    )
 
 
 @with_groups

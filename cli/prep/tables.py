@@ -101,7 +101,11 @@ def table(
         splits["train"] = shuffled(in_both_orders(splits["train"]), seed)
     for number, example in rows[:show]:
         typer.echo(show_row(number, example))
-    for line in (*show_labels(kept), *show_lengths(kept), *show_doubles(kept)):
+    for line in (
+        *show_labels(kept),
+        *show_lengths(kept),
+        *show_doubles((row.id, row) for row in kept),
+    ):
         typer.echo(line)
     if num_near := count_near_duplicate_clusters(row for each in splits.values() for row in each):
         typer.echo(f"{num_near} groups hold questions that are nearly the same")

@@ -21,7 +21,7 @@ from judging.log_lines import one_line
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, parse_record, shortened
 
-TABLE_FORMATS = "CSV, TSV, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
+TABLE_FORMATS = "CSV, TSV, XLSX, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
 """What a table may be, for help texts."""
 Reasoning = Annotated[
     Literal["drop", "keep"] | None,
@@ -52,7 +52,7 @@ class TableOptions:
             without a label of its own has the one that most of them gave. Default: none.
         mapping: Read --map, --labels and the options below them from this YAML file; what is given
             as an option wins. Default: none.
-        separator: Text between several references in one cell. Default: ; in CSV and TSV files.
+        separator: Text between several references in one cell. Default: ; in spreadsheets.
         delimiter: What separates the cells of a CSV or TSV file: comma, semicolon, tab, pipe or a
             character. Default: what suits its rows.
         encoding: Encoding of the file, such as cp1252 or utf-16-le. Default: UTF-8, or UTF-16 if it

@@ -22,9 +22,15 @@ from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import Table
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import CsvFile, row_location, write_spreadsheet
+from judging.files.csv_rows import (
+    SPREADSHEETS,
+    open_spreadsheet,
+    row_location,
+    write_spreadsheet,
+)
 from judging.files.kept_work import KeptFile
-from judging.files.records import named_columns, read_rows, write_records
+from judging.files.parquet import named_columns
+from judging.files.records import read_rows, write_records
 from judging.judge import Judge
 from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
@@ -34,7 +40,7 @@ from judging.types import FAILURES, Verdict, parse_record, score_of
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+TABLE_SUFFIXES = (*SPREADSHEETS, ".parquet")
 VERDICT_COLUMNS = (
     *("status", "label", "error_type", "confidence", "score", "needs_review", "critique"),
     *("message", "judge_name", "rubric", "judge"),
@@ -71,8 +77,8 @@ class GradedTable:
                     self.kinds.setdefault(name, set()).add(_kind(value))
 
     def _known_columns(self) -> Sequence[str]:
-        if self.source.is_csv:
-            return self.source.csv.columns
+        if self.source.is_spreadsheet:
+            return self.source.sheet.columns
         return table_columns(self.source.path) if self.source.is_parquet else ()
 
     def rows(self) -> Iterator[tuple[Mapping[str, Any], KeptVerdict]]:
@@ -145,9 +151,9 @@ def _find_verdict_columns(columns: Sequence[str]) -> dict[str, str] | None:
 
 
 def write_table(out: Path, table: GradedTable) -> None:
-    """Write a table as CSV, TSV or Parquet; the file appears only when it is complete.
+    """Write a table as CSV, TSV, XLSX or Parquet; the file appears only when it is complete.
 
-    In CSV and TSV files nested values are JSON, and no text is a formula (see ``spreadsheets``). A
+    In spreadsheets nested values are JSON, and no text is a formula (see ``spreadsheets``). A
     CSV file has the delimiter of the source if that is a CSV file too, as Excel differs by country.
     Parquet files keep types: those of the source if it is Parquet too.
     """
@@ -155,15 +161,15 @@ def write_table(out: Path, table: GradedTable) -> None:
         _write_parquet(out, table)
     else:
         rows = (list(map(cell_text, row)) for row in table.cells())
-        both_csv = table.source.is_csv and out.suffix == table.source.path.suffix == ".csv"
-        delimiter = table.source.csv.delimiter if both_csv else None
+        both_csv = out.suffix == table.source.path.suffix == ".csv"
+        delimiter = table.source.delimiter if both_csv else None
         write_spreadsheet(out, table.columns, rows, delimiter)
 
 
 def table_columns(path: Path) -> Sequence[str]:
-    """Read the names of the columns of a CSV, TSV or Parquet file."""
+    """Read the names of the columns of a spreadsheet or a Parquet file."""
     if path.suffix != ".parquet":
-        return CsvFile(path).columns
+        return open_spreadsheet(path).columns
     import pyarrow.parquet as pq
 
     names: list[str] = pq.read_schema(path).names
@@ -414,7 +420,7 @@ class Summary:
             caution = untrained_mode_caution(self.num_in_untrained_mode, self.statuses.total())
             typer.echo(f"caution: {caution}", err=True)
         if self.may_state_risk:
-            files = [str(outputs[0]), "--in", source, *mapping, "--csv", "review.csv"]
+            files = [str(outputs[0]), "--in", source, *mapping, "--out", "review.csv"]
             review = shlex.join(["custos", "review", *files])
             typer.echo(f"rows for people: grade with --risk .05, then {review}", err=True)
         fail_unless_allowed([text] if (text := self.failure(source)) else [], allow_failed)

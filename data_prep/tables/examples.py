@@ -188,16 +188,23 @@ def show_lengths(examples: Sequence[LabelledExample]) -> list[str]:
     ]
 
 
-def show_doubles(examples: Sequence[LabelledExample]) -> list[str]:
-    """Write lines with the numbers of rows that occur twice; none if there are none."""
-    labels: dict[tuple[object, ...], list[str]] = {}
-    for row in examples:
+def show_doubles(rows: Iterable[tuple[int | str, LabelledExample]]) -> list[str]:
+    """Write lines on rows that occur twice, of which the first are named; none if there are none.
+
+    The rows come with what names them, such as their numbers.
+    """
+    labels: dict[tuple[object, ...], list[tuple[str, str]]] = {}
+    for name, row in rows:
         rubric = get_task(row.task).full_rubric(row)
         shown = (row.question, row.choices, row.references, row.responses, row.images)
-        labels.setdefault((rubric, *shown, row.criteria), []).append(row.label)
+        given = labels.setdefault((rubric, *shown, row.criteria), [])
+        given.append((f"row {name}" if isinstance(name, int) else name, row.label))
     doubles = sum(len(given) - 1 for given in labels.values())
-    contradictions = sum(len(set(given)) > 1 for given in labels.values())
+    differ = [given for given in labels.values() if len({label for _, label in given}) > 1]
     lines = [f"{doubles} rows repeat an earlier one"] if doubles else []
-    if contradictions:
-        lines.append(f"{contradictions} equal rows have different labels")
+    if differ:
+        named = ["; ".join(f"{name}: {label}" for name, label in given) for given in differ]
+        more = f" and {len(named) - _MAX_SHOWN} more" if len(named) > _MAX_SHOWN else ""
+        first = " | ".join(named[:_MAX_SHOWN])
+        lines.append(f"{len(differ)} equal rows have different labels ({first}{more})")
     return lines

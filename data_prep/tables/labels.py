@@ -12,7 +12,7 @@ from data_prep.tables.mapping import PERSON
 from judging.errors import FieldError
 from judging.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
-from judging.types import LabelledExample, ReferenceMode, type_of
+from judging.types import LabelledExample, ReferenceMode, label_of, score_of, type_of
 
 _MAX_SHOWN = 12
 _MAX_LABEL_CHARS = 40
@@ -105,6 +105,27 @@ def with_our_labels(
             raise FieldError("error_type", message, location)
         changes["error_type"] = type_of(label) or None
     return example.model_copy(update=changes)
+
+
+def in_own_words(label: str, labels: Mapping[str, str]) -> str:
+    """Write a label of ours in the words of a table, whose ``labels`` map theirs to ours.
+
+    Of several words for it the first is taken. Score and error type are translated each for itself
+    where there is no word for both; what has no word stays ours.
+    """
+    words: dict[str, str] = {}
+    for theirs, ours in labels.items():
+        if ours:
+            words.setdefault(_fold(ours), theirs)
+    if (word := words.get(_fold(label))) is not None:
+        return word
+    score, kind = score_of(label), type_of(label)
+    return label_of(words.get(_fold(score), score), words.get(_fold(kind), kind))
+
+
+def is_word_of(label: str, labels: Mapping[str, str]) -> bool:
+    """Tell whether a table's ``labels`` say what a label means."""
+    return _fold(label) in map(_fold, labels)
 
 
 def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str | None:

@@ -136,8 +136,8 @@ class TableReader(Generic[RequestT]):
     ) -> None:
         self.table, self.model, self.mapping = table, model, mapping
         self.image_folder = image_folder
-        self.is_open = table.is_csv or table.hub is not None or bool(mapping.columns)
-        self.separator = mapping.separator or (DEFAULT_SEPARATOR if table.is_csv else None)
+        self.is_open = table.is_open or bool(mapping.columns)
+        self.separator = mapping.separator or (DEFAULT_SEPARATOR if table.is_spreadsheet else None)
         self.is_labelled = issubclass(model, LabelledExample)
         self.fields = TABLE_FIELDS if self.is_labelled else REQUEST_FIELDS
         self.mapped = dict(mapping.columns)

@@ -13,9 +13,17 @@ from typing import Any
 from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split, with_nested_columns
 from judging.errors import CustosError
-from judging.files.csv_rows import DELIMITERS, CsvFile, row_location
+from judging.files.csv_rows import (
+    DELIMITERS,
+    SPREADSHEETS,
+    CsvFile,
+    SheetFile,
+    open_spreadsheet,
+    row_location,
+)
 from judging.files.opening import NOTHING_STATED, TextFormat
-from judging.files.records import ROW_SUFFIXES, arrow_rows, read_rows
+from judging.files.parquet import arrow_rows
+from judging.files.records import ROW_SUFFIXES, read_rows
 from judging.models.fetched import ask_hub
 
 _HUB_NAME = re.compile(
@@ -57,6 +65,16 @@ class Table:
         return self.hub is None and self.path.suffix in DELIMITERS
 
     @property
+    def is_spreadsheet(self) -> bool:
+        """Tell whether no cell holds a list: a CSV or TSV file, or a workbook."""
+        return self.hub is None and self.path.suffix in SPREADSHEETS
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether rows may have any columns, and not only our fields."""
+        return self.is_spreadsheet or self.hub is not None
+
+    @property
     def is_parquet(self) -> bool:
         """Tell whether the cells have the types of a Parquet file."""
         return self.hub is None and self.path.suffix == ".parquet"
@@ -65,14 +83,20 @@ class Table:
         """Yield ``(row number, decoded row)``, with an error in place of a bad row."""
         if self.hub is not None:
             return hub_rows(self.name, self.hub)
-        if "csv" in self.__dict__:  # its rows have been counted already
-            return self.csv.rows()
+        if "sheet" in self.__dict__:  # its rows have been counted already
+            return self.sheet.rows()
         return read_rows(self.path, self.stated)
 
     @cached_property
-    def csv(self) -> CsvFile:
-        """Open the CSV or TSV file of the table; all of its rows are read to decide its form."""
-        return CsvFile(self.path, self.stated)
+    def sheet(self) -> CsvFile | SheetFile:
+        """Open the spreadsheet of the table; all of its rows are read to decide its form."""
+        return open_spreadsheet(self.path, self.stated)
+
+    @property
+    def delimiter(self) -> str | None:
+        """Look up what separates the cells of a CSV or TSV file; ``None`` for other tables."""
+        file = self.sheet if self.is_csv else None
+        return file.delimiter if isinstance(file, CsvFile) else None
 
     def columns(self, needed: Collection[str]) -> tuple[str, ...]:
         """Name the columns.
@@ -80,8 +104,8 @@ class Table:
         Rows of JSONL and JSON files need not have the same keys; they are read until all columns
         that are needed have occurred.
         """
-        if self.is_csv and self.path.is_file():
-            return tuple(with_nested_columns(dict.fromkeys(self.csv.columns), needed))
+        if self.is_spreadsheet and self.path.is_file():
+            return tuple(with_nested_columns(dict.fromkeys(self.sheet.columns), needed))
         keys: dict[str, None] = {}
         for _, row in self.rows():
             if isinstance(row, dict):
@@ -96,17 +120,17 @@ class Table:
         return tuple(keys)
 
     def doubts(self, column: str, separator: str | None) -> list[str]:
-        """Say what was decided about a CSV or TSV file that its user may want to know.
+        """Say what was decided about a spreadsheet that its user may want to know.
 
         ``column`` is that of the references, and ``separator`` the text between them, if stated.
         Raise ``CustosError`` if the file cannot be read.
         """
-        if not self.is_csv or not self.path.is_file():
+        if not self.is_spreadsheet or not self.path.is_file():
             return []
-        file, split = self.csv, []
+        file, split = self.sheet, []
         if separator is None and column in file.columns:
             cells = ((n, row.get(column, "")) for n, row in file.rows() if isinstance(row, dict))
-            split = [number for number, cell in cells if is_split(cell)]
+            split = [number for number, cell in cells if isinstance(cell, str) and is_split(cell)]
         doubts = [file.doubt] if file.doubt else []
         if split:
             doubts.append(
@@ -125,8 +149,8 @@ class Table:
 def open_table(source: Table | Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
     """Open the table of a file or of a hub data set, without reading it.
 
-    A source is a CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
-    hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default. Raise
+    A source is a CSV, TSV, XLSX, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]``
+    on the hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default. Raise
     ``CustosError`` if it is a folder. An open table is given back.
     """
     if isinstance(source, Table):

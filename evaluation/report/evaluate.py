@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -202,14 +202,33 @@ def find_disagreements(
     return sorted(rows, key=lambda row: 1.0 if row.confidence is None else -row.confidence)
 
 
-def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> None:
+@dataclass(frozen=True)
+class OwnShape:
+    """Names and words of the table that rows come from, by default ours."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Our field to the table's column."""
+    word: Callable[[str], str] = str
+    """Turns a label of ours into the table's word for it."""
+    delimiter: str | None = None
+    """Stands between the cells; ``None``: a comma."""
+    separator: str = BETWEEN_REFERENCES
+    """Stands between the references in a cell."""
+
+
+OUR_SHAPE = OwnShape()
+
+
+def write_disagreements(
+    folder: Path, disagreements: Sequence[Disagreement], shape: OwnShape = OUR_SHAPE
+) -> None:
     """Write ``disagreements.csv``, with the caller's own columns at the end.
 
     Columns that no row fills are left out. A column of the caller that is called like one of ours
     gets the name ``metadata.NAME``.
     """
     people = dict.fromkeys(name for row in disagreements for name in row.example.annotator_labels)
-    ours = [_our_cells(row, people) for row in disagreements]
+    ours = [_our_cells(row, people, shape) for row in disagreements]
     is_pairs = any(len(row.example.responses) > 1 for row in disagreements)
     responses = () if is_pairs else ("response",)
     always = ("id", "question", "references", *responses, "label", "judge_label", "confidence")
@@ -219,7 +238,10 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
         if name in always or any(cells[name] not in (None, "") for cells in ours)
     ]
     theirs = list(dict.fromkeys(name for row in disagreements for name in row.example.metadata))
-    header = [*columns, *(f"metadata.{name}" if name in columns else name for name in theirs)]
+    header = [shape.columns.get(name, name) for name in columns]
+    for name in theirs:
+        own = shape.columns.get(f"metadata.{name}", name)
+        header.append(f"metadata.{name}" if own in header else own)
     write_spreadsheet(
         folder / FILE,
         header,
@@ -235,30 +257,35 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
             ]
             for row, cells in zip(disagreements, ours, strict=True)
         ),
+        shape.delimiter,
     )
 
 
-def _our_cells(row: Disagreement, people: Iterable[str]) -> Mapping[str, object]:
+def _our_cells(row: Disagreement, people: Iterable[str], shape: OwnShape) -> Mapping[str, object]:
     example, verdict = row.example, row.verdict
     is_pair = len(example.responses) > 1
+
+    def word(label: str | None) -> str | None:
+        return None if label is None else shape.word(label)
+
     return {
         "id": example.id,
         "question": example.question,
-        "choices": BETWEEN_REFERENCES.join(example.choices),
-        "references": BETWEEN_REFERENCES.join(example.references),
-        "criteria": BETWEEN_REFERENCES.join(example.criteria),
+        "choices": shape.separator.join(example.choices),
+        "references": shape.separator.join(example.references),
+        "criteria": shape.separator.join(example.criteria),
         "response": "" if is_pair else example.responses[0],
         "response_a": example.responses[0] if is_pair else "",
         "response_b": example.responses[1] if is_pair else "",
         # Of a data URL the kind alone, because a cell cannot hold it.
-        "images": BETWEEN_REFERENCES.join(
+        "images": shape.separator.join(
             source.partition(",")[0] if source.startswith("data:") else source
             for source in example.images
         ),
-        "label": row.people,
-        "second_label": example.second_label,
-        **{f"annotator_labels.{name}": example.annotator_labels.get(name) for name in people},
-        "judge_label": row.judge,
+        "label": word(row.people),
+        "second_label": word(example.second_label),
+        **{f"annotator_labels.{name}": word(example.annotator_labels.get(name)) for name in people},
+        "judge_label": word(row.judge),
         "sides_with": row.sides_with,
         "confidence": row.confidence,
         "needs_review": "true" if verdict.needs_review else "",

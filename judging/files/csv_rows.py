@@ -1,18 +1,20 @@
-"""CSV and TSV files: read as programs and databases write them, written for spreadsheets."""
+"""CSV and TSV files, and sheets of workbooks: read as others write them, written for people."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_write
 from judging.files.opening import NOTHING_STATED, TextFormat, not_text, open_text
+from judging.files.values import as_text
+from judging.files.workbooks import Fault, Workbook, column_name, write_workbook
 from judging.types import MAX_IMAGE_CHARS, LabelledExample
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -48,13 +50,17 @@ def write_spreadsheet(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     delimiter: str | None = None,
+    choices: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write a CSV or TSV file in UTF-8 with a byte order mark, atomically.
+    """Write a workbook, or a CSV or TSV file in UTF-8 with a byte order mark, atomically.
 
-    Texts are guarded (see :func:`guarded`); :class:`CsvFile` reads them as they were. ``None`` is
-    an empty cell. The delimiter is by default a comma in ``.csv`` files and a tab in ``.tsv``
-    files.
+    Texts of CSV and TSV files are guarded (see :func:`guarded`); :class:`CsvFile` reads them as
+    they were. ``None`` is an empty cell. The delimiter is by default a comma in ``.csv`` files and
+    a tab in ``.tsv`` files. Cells of the columns in ``choices`` offer these words in a workbook.
     """
+    if path.suffix == WORKBOOK:
+        write_workbook(path, columns, ([_guarded_guard(c) for c in row] for row in rows), choices)
+        return
     delimiter = delimiter or DELIMITER_BY_SUFFIX[path.suffix]
     with atomic_write(path) as file:
         file.write(BYTE_ORDER_MARK)
@@ -79,6 +85,11 @@ def unguarded(cell: str) -> str:
     return _GUARDED.sub("", cell) if GUARD in cell else cell
 
 
+def _guarded_guard(value: object) -> object:
+    """Guard what would be taken for a guard; in a workbook no other text needs one."""
+    return guarded(value) if isinstance(value, str) and unguarded(value) != value else value
+
+
 def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -86,6 +97,9 @@ def _cell(value: object) -> object:
     return guarded(text)
 
 
+WORKBOOK = ".xlsx"
+SPREADSHEETS = (*DELIMITER_BY_SUFFIX, WORKBOOK)
+"""Endings of the files that spreadsheets open."""
 DELIMITERS = {".csv": (",", ";", "\t", "|"), ".tsv": ("\t",)}
 """What may stand between the cells, by the ending of the file; the likeliest first."""
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
@@ -98,7 +112,7 @@ _EXCEL_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 def row_location(path: Path, number: int) -> str:
     """Tell how errors name a row: by its number, from 1, below the header or in the file."""
-    below = " below the header" if path.suffix in DELIMITERS else ""
+    below = " below the header" if path.suffix in SPREADSHEETS else ""
     return f"{path} row {number}{below}"
 
 
@@ -193,16 +207,10 @@ class CsvFile:
         return likely
 
     def _names(self) -> tuple[str, ...]:
-        header = (unguarded(name).strip() for name in self._reading.header)
-        names = [name or f"column {number}" for number, name in enumerate(header, 1)]
-        counts = Counter(names)
-        for number, name in enumerate(names, 1):
-            if counts[name] > 1 and name not in LabelledExample.model_fields:
-                names[number - 1] = f"{name} (column {number})"
+        for name in self._reading.header:
             if (fault := self._text_fault(name)) is not None:
                 raise CustosError(f"{self.path}: the header {fault}")
-        check_names(self.path, names)
-        return tuple(names)
+        return _column_names(self.path, self._reading.header)
 
     def _as_row(self, number: int, cells: list[str], location: str) -> dict[str, str] | CustosError:
         width = len(self.columns)
@@ -375,6 +383,69 @@ def _likeliest(readings: Sequence[_Reading]) -> tuple[_Reading, str]:
             "a row of its own; if it is, a quotation mark too many joins them: delete it"
         )
     return best, ""
+
+
+class SheetFile:
+    """The first sheet of a workbook, whose first row with a cell names the columns.
+
+    Attributes:
+        columns: Names in the header, as those of a :class:`CsvFile`.
+        doubt: Which other sheets there are; empty if there are none.
+
+    Raises:
+        CustosError: As :class:`judging.files.workbooks.Workbook`; if the sheet is empty, or two
+            columns are called like one field.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        book = Workbook(path)
+        self._rows = sorted(book.rows.items())
+        if not self._rows:
+            raise CustosError(
+                f"{path}: sheet '{book.sheet}' is empty, expected a first row with the names of "
+                "the columns"
+            )
+        self._header, names = self._rows[0]
+        if fault := next((each for each in names.values() if isinstance(each, Fault)), None):
+            raise CustosError(f"{path}: cell {fault.place} {fault.reason}")
+        texts = [str(as_text(names.get(at, ""))) for at in range(1, max(names) + 1)]
+        self.columns = _column_names(path, texts)
+        others = ", ".join(f"'{name}'" for name in book.other_sheets)
+        self.doubt = f"sheet '{book.sheet}' was read, and not {others}" if others else ""
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any] | CustosError]]:
+        """Yield rows as :meth:`CsvFile.rows` does; numbers, dates and truth values stay."""
+        for number, cells in self._rows[1:]:
+            below = number - self._header
+            location = row_location(self.path, below)
+            fault = next((each for each in cells.values() if isinstance(each, Fault)), None)
+            if fault is not None:
+                yield below, CustosError(f"{location}: cell {fault.place} {fault.reason}")
+            elif max(cells) > len(self.columns):
+                place = f"{column_name(max(cells))}{number}"
+                yield below, CustosError(f"{location}: cell {place} has no name in the header")
+            else:
+                row = {self.columns[at - 1]: cell for at, cell in sorted(cells.items())}
+                texts = {n: unguarded(c) for n, c in row.items() if isinstance(c, str)}
+                yield below, row | texts
+
+
+def open_spreadsheet(path: Path, stated: TextFormat = NOTHING_STATED) -> CsvFile | SheetFile:
+    """Open a CSV or TSV file, or a workbook."""
+    return SheetFile(path) if path.suffix == WORKBOOK else CsvFile(path, stated)
+
+
+def _column_names(path: Path, header: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of a header, so that no two have one name."""
+    texts = (unguarded(name).strip() for name in header)
+    names = [name or f"column {number}" for number, name in enumerate(texts, 1)]
+    counts = Counter(names)
+    for number, name in enumerate(names, 1):
+        if counts[name] > 1 and name not in LabelledExample.model_fields:
+            names[number - 1] = f"{name} (column {number})"
+    check_names(path, names)
+    return tuple(names)
 
 
 def check_names(path: Path, names: Sequence[str]) -> None:

@@ -26,14 +26,21 @@ from safetensors import SafetensorError
 from data_prep.tables.mapping import TableMapping, read_mapping
 from judging import errors
 from judging.errors import CustosError, Missing, lacks_memory
-from judging.files.csv_rows import DELIMITERS
+from judging.files.csv_rows import SPREADSHEETS
 from judging.models.devices import has_gpu
 from judging.tasks import get_task, task_names
 from judging.types import Split, parse_record
 from train.loop.checkpoint import checkpoints
 from train.methods import method_of
 from train.methods.base import Method
-from train.rows.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
+from train.rows.held_out import (
+    DATA_FOLDER,
+    MAPPING_FILE,
+    RunTable,
+    WrittenData,
+    recipe_of_run,
+    write_run_data,
+)
 from train.setup.engines import (
     CPU,
     LAUNCH_FILES,
@@ -73,25 +80,26 @@ class TrainingRun:
     """``key.path=value``, the user's last."""
     output: Path
     """Run folder."""
-    files: Mapping[Split, str]
+    files: Mapping[Split, Sequence[RunTable]]
     """Tables that the user gave, by split; empty: the recipe's files."""
-    mapping: TableMapping
-    """How the tables are read."""
     held_out: tuple[Split, ...]
     """Splits to divide off the training file."""
     command: str
     """Command that was typed."""
     task: str | None = None
     """Task that the recipe trains all rows under, whatever task they name."""
+    earlier: Path | None = None
+    """Run folder of the judge that the run goes on from and is compared with."""
 
     @classmethod
     def plan(
         cls,
-        recipe: str,
+        recipe: str | None,
         keys: Sequence[str],
-        files: Mapping[Split, str],
+        files: Mapping[Split, Sequence[str]],
         mapping: TableMapping,
         *,
+        earlier: Path | None = None,
         init: str | None,
         out: Path | None,
         seed: int | None,
@@ -99,9 +107,16 @@ class TrainingRun:
     ) -> TrainingRun:
         """Decide on recipe, method, files and run folder.
 
-        ``recipe`` is a file, name or task; ``init``, ``out`` and ``seed`` replace its own. Raises
-        ``CustosError`` if there is no such recipe, or a held-out file without a training file.
+        ``recipe`` is a file, name or task, by default that of the run ``earlier``, which the run
+        goes on from; ``init``, ``out`` and ``seed`` replace its own. A table may have a mapping of
+        its own (:meth:`RunTable.parse`). Raises ``CustosError`` if there is no such recipe or run,
+        or a held-out file without a training file.
         """
+        if earlier is not None:
+            recipe, mapping = recipe_of_run(recipe, earlier, mapping, init, out, files)
+            init = str(earlier)
+        if recipe is None:
+            raise CustosError("name a recipe or a task, or the run to go on from with --from RUN")
         name = recipe_of_task(recipe)
         if files and "train" not in files:
             raise CustosError(f"--{next(iter(files))} needs --train; give both")
@@ -145,16 +160,23 @@ class TrainingRun:
             given = [f"data={json.dumps(data)}", *given]
         if name and not mapping.task:
             mapping = mapping.model_copy(update={"task": recipe})
+        if earlier is not None:
+            given = ["provenance=null", *given]
+            if not method.gives_labels:
+                raise CustosError(
+                    f"{earlier}: judges of rewards give no labels to compare; go on with --init"
+                )
+        tables = {split: [RunTable.parse(t, mapping) for t in of] for split, of in files.items()}
         return cls(
             method=method,
             recipe=path,
             overrides=(*given, *keys, *(["data.mapping=null"] if files else [])),
             output=output,
-            files=files,
-            mapping=mapping,
+            files=tables,
             held_out=held_out,
             command=command,
             task=values.get("task"),
+            earlier=earlier,
         )
 
     def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
@@ -170,11 +192,11 @@ class TrainingRun:
             self.files,
             self.held_out,
             self.output,
-            mapping=self.mapping,
             allow_dropped=allow_dropped,
             seed=recipe.run.seed,
             command=self.command,
             needs_critiques=self.method.learns_text and writes,
+            earlier=self.earlier,
         )
 
     @property
@@ -185,11 +207,12 @@ class TrainingRun:
         """
         if not self.files or not self.method.gives_labels:
             return None
-        table, mapping = self.files["train"], self.output / DATA_FOLDER / MAPPING_FILE
+        (table, mapping), *_ = self.files["train"]
         suffix = Path(table).suffix
-        out = f"verdicts{suffix if suffix in (*DELIMITERS, '.parquet') else '.jsonl'}"
-        options = [] if self.mapping == TableMapping() else ["--mapping", str(mapping)]
-        task = ["--task", self.task] if self.task and self.task != self.mapping.task else []
+        out = f"verdicts{suffix if suffix in (*SPREADSHEETS, '.parquet') else '.jsonl'}"
+        file = self.output / DATA_FOLDER / MAPPING_FILE
+        options = [] if mapping == TableMapping() else ["--mapping", str(file)]
+        task = ["--task", self.task] if self.task and self.task != mapping.task else []
         command = ["custos", "grade", "--judge", str(self.output), "--in", table]
         return shlex.join([*command, *options, *task, "--out", out])
 

@@ -47,9 +47,12 @@ def verdicts(path: Path, labels: list[str | None], name: str = "judge", **last: 
     return path
 
 
+MAPPING = TableMapping(columns={"references": "gold", "response": "answer"}, reference_mode="any")
+OPTIONS = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
+
+
 def review(table: Path, out: Path, *files: Path | str) -> Any:
-    options = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
-    arguments = ["review", *map(str, files), "--in", str(table), "--csv", str(out), *options]
+    arguments = ["review", *map(str, files), "--in", str(table), "--out", str(out), *OPTIONS]
     return CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
@@ -67,8 +70,12 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     out = tmp_path / "review.csv"
     result = review(table, out, files)
     counts = "1 below the risk, 1 without a verdict"
-    assert result.stdout == f"2 of 3 rows are for people: {counts}; written to {out}\n"
+    assert result.stdout == (
+        f"2 of 3 rows are for people: {counts}; written to {out}\n"
+        "fill in column 'label' with Correct or Wrong\n"
+    )
     rows = cells(out)
+    assert list(rows[0])[:5] == list(cells(table)[0]), "the columns of the table come first"
     assert [(row["id"], row["judge_label"], row["reason"], row["label"]) for row in rows] == [
         ("b", "(judge_error)", "no server", ""),
         ("c", "Correct", why, ""),
@@ -77,7 +84,7 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     for row, label in zip(rows, ("Wrong", "Correct"), strict=True):
         row["label"] = label
     write_csv(out, rows)
-    examples = [row for _, row in read_table(out, LabelledExample, TableMapping(), {})]
+    examples = [row for _, row in read_table(out, LabelledExample, MAPPING, {})]
     assert [(e.id, e.label, e.references, e.reference_mode, e.confidence) for e in examples] == [
         ("b", "Wrong", ("Paris",), "any", None),
         ("c", "Correct", ("Paris",), "any", None),
@@ -85,7 +92,7 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     assert examples[1].response == "Lyon, or Paris"
     result = review(table, out, files)
     assert result.exit_code == 2, "labels of people are never replaced"
-    assert f"--csv '{out}': exists with 2 labels; name a new file" in result.stderr
+    assert f"--out '{out}': exists with 2 labels; name a new file" in result.stderr
 
 
 def test_criteria_go_to_people_and_come_back(tmp_path: Path) -> None:
@@ -111,7 +118,7 @@ def test_rows_on_which_judges_differ(table: Path, tmp_path: Path) -> None:
     [row] = cells(tmp_path / "out.csv")
     assert (row["id"], row["reason"]) == ("a", "the judges differ")
     assert row["judge_label"] == "one: Correct; two: Wrong"
-    assert row["references"] == "Paris; Lutetia"
+    assert row["gold"] == "Paris; Lutetia"
 
 
 def test_verdicts_of_another_table_are_refused(table: Path, tmp_path: Path) -> None:
@@ -149,8 +156,8 @@ def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Pat
     files.write_text(files.read_text().replace('"id": "a"', '"id": "1"').replace('"b"', '"2"'))
     result = review(source, out, files)
     assert result.stdout.endswith(
-        "columns of yours that are called as ours are kept under other names: label as own_label, "
-        "error_type as own_error_type, reason as own_own_reason\n"
+        "what your columns held is kept under other names: label as own_label, error_type as "
+        "own_error_type, reason as own_own_reason\n"
     )
     names = ("label", "own_label", "own_error_type", "own_own_reason", "own_reason")
     for written in cells(out):
@@ -167,7 +174,8 @@ def test_a_mapped_column_of_labels_and_a_date_of_a_parquet_file_are_kept(tmp_pat
     files = verdicts(tmp_path / "v.jsonl", [None])
     assert review(source, out, files, "--map", "label=person").exit_code == 0
     [written] = cells(out)
-    assert (written["label"], written["person"], written["day"]) == ("", "bad", "2026-01-02")
+    assert (written["person"], written["own_person"], written["day"]) == ("", "bad", "2026-01-02")
+    assert "label" not in written
 
 
 def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
@@ -187,7 +195,7 @@ def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
     assert f"error: {tmp_path / 'gone.csv'}: no such file" in result.stderr
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".xlsx", ".parquet"])
 @pytest.mark.parametrize("ids", [("id", "a", "=b", "7"), None], ids=["ids", "no ids"])
 def test_every_kind_of_file_that_grade_writes_is_read(
     suffix: str, ids: tuple[str, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -206,9 +214,9 @@ def test_every_kind_of_file_that_grade_writes_is_read(
     CliRunner().invoke(app, ["grade", *command, "--allow-failed"], catch_exceptions=False)
     result = review(source, tmp_path / "review.csv", graded)
     assert "2 of 3 rows are for people: 2 without a verdict" in result.stdout, result.stderr
-    names = list(ids[2:]) if ids is not None else ["3", "4"]
     shown = cells(tmp_path / "review.csv")
-    assert [row["id"] for row in shown] == names
+    assert [row.get("id") for row in shown] == (list(ids[2:]) if ids else [None, None])
+    assert [row["custos_row"].partition("-")[0] for row in shown] == ["r3", "r4"]
     assert [row["judge_label"] for row in shown] == ["(invalid)"] * 2
     assert "column 'gold' is empty" in shown[1]["reason"]
     source.write_text(source.read_text().replace("7,Q?", "8,Q?"))
@@ -239,7 +247,7 @@ def test_verdicts_on_more_rows_than_the_table_has_are_refused(
     assert not (tmp_path / "out.csv").exists()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
 def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: str) -> None:
     texts = ["- Ann", "'=1", "=A1", "~'=1", "x;=1+1", "\n- a\t=b", 'say "x"', "'tis", '["a"]']
     rows = [
@@ -279,19 +287,23 @@ def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
     return source, files, truth
 
 
+def number_of(row: dict[str, str]) -> str:
+    """The number in the table of a row of a review file."""
+    return row["custos_row"].partition("-")[0].removeprefix("r")
+
+
 def labelled(path: Path, truth: dict[str, str], first: int | None = None) -> Path:
     """The same review file as people have labelled it, all or its first rows."""
     rows = cells(path)
     for row in rows[:first]:
-        row["label"] = truth[row["id"]]
+        row["label"] = truth[number_of(row)]
     out = path.with_name("labelled.csv")
     write_csv(out, rows)
     return out
 
 
 def estimate(source: Path, files: Path, path: Path) -> Any:
-    options = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
-    arguments = ["review", str(files), "--in", str(source), "--estimate", str(path), *options]
+    arguments = ["review", str(files), "--in", str(source), "--estimate", str(path), *OPTIONS]
     return CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
@@ -311,11 +323,10 @@ def test_drawn_rows_are_labelled_and_speak_for_all(
     rows = cells(out)
     assert len(rows) == 120
     assert Counter(row["model"] for row in rows) == dict.fromkeys("abcd", 30)
-    chances = {row["id"]: float(row["sampling_probability"]) for row in rows}
-    examples = [
-        row for _, row in read_table(labelled(out, truth), LabelledExample, TableMapping(), {})
-    ]
-    assert {e.id: e.sampling_probability for e in examples} == chances, "read as it was written"
+    chances = {number_of(row): float(row["sampling_probability"]) for row in rows}
+    read = read_table(labelled(out, truth), LabelledExample, MAPPING, {})
+    probabilities = [example.sampling_probability for _, example in read]
+    assert probabilities == list(chances.values()), "read as it was written"
     verdicts = {str(v["id"]): v for v in map(json.loads, files.read_text().splitlines())}
     result = estimate(source, files, labelled(out, truth))
     shown = figures(result.stdout)
@@ -381,10 +392,10 @@ def test_a_row_that_is_labelled_twice_or_without_its_chance_is_named(
         assert result.exit_code == 2
         return str(result.stderr)
 
-    assert f"'{rows[7]['id']}'" in refused([*rows, rows[7]])
+    assert f"row {number_of(rows[7])} of " in refused([*rows, rows[7]])
     rows[7]["sampling_probability"] = ""
     error = refused(rows)
-    assert f"'{rows[7]['id']}'" in error and "sampling_probability" in error
+    assert "row 8 below the header" in error and "sampling_probability" in error
     done.write_text(whole)
     assert estimate(source, files, done).exit_code == 0
 

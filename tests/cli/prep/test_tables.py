@@ -52,7 +52,7 @@ def test_a_sheet_is_shown_as_the_judge_sees_it(tmp_path: Path) -> None:
     assert "Ground truth: 2; 3" in shown
     assert "labels of hieval-qs/plain/all: Correct, Partial, Wrong" in shown
     assert "responses: 6 to 21 characters, median 6" in shown
-    assert "1 rows repeat an earlier one\n1 equal rows have different labels" in shown
+    assert "1 rows repeat an earlier one\n1 equal rows have different labels (" in shown
     assert "\x1b" not in shown
     assert [len(read(tmp_path / "out", split)) for split in SPLITS] == [0, 0, 0, 4]
     [row] = [row for row in read(tmp_path / "out", "test") if row.label == "Partial"]

@@ -10,11 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from cli.main import app
+from judging.files.records import read_records
+from judging.types import LabelledExample, Verdict
 from tests.train.made_up import example, examples, recipe, write_split
 
 pytestmark = pytest.mark.usefixtures("forking_python")
@@ -69,7 +72,7 @@ def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
     rows = {name: part["rows"] for name, part in manifest["outputs"].items()}
     assert sum(rows.values()) == 40
     assert min(rows.values()) >= 4
-    assert manifest["source"]["files"]["train"]["name"] == "rows.jsonl"
+    assert manifest["source"]["files"]["train"][0]["name"] == "rows.jsonl"
     questions = [_questions(folder / "mine" / "data" / name) for name in rows]
     assert sum(map(len, questions)) == len(set.union(*questions)), "no question in two splits"
     report = json.loads((folder / "mine" / "report.json").read_text(encoding="utf-8"))
@@ -81,6 +84,64 @@ def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
     more = write_split(folder / "other.jsonl", examples(30))
     error = _fails(folder, "tiny.yaml", "--train", more, "--out", "mine")
     assert "mine: holds a run on other rows; choose another --out" in error
+
+
+def test_tables_with_mappings_of_their_own_are_added(folder: Path) -> None:
+    lines = [f"River {i}?;{'green' if i % 3 else 'brown'};{'ja' if i % 3 else 'nein'}\n"
+             for i in range(10)]  # fmt: skip
+    (folder / "more.csv").write_text("".join(["frage;antwort;gut\n", *lines]), encoding="utf-8")
+    columns = {"question": "frage", "response": "antwort", "label": "gut", "references": "antwort"}
+    labels = {"ja": "Correct", "nein": "Wrong"}
+    mapping = {"columns": columns, "labels": labels, "reference_mode": "any"}
+    (folder / "more.yaml").write_text(yaml.safe_dump(mapping), encoding="utf-8")
+    tables = ("--train", "rows.jsonl", "--train", "more.csv:more.yaml")
+    _fails_later(folder, "tiny.yaml", *tables)
+    data = folder / "tiny.yaml-run" / "data"
+    rows = [
+        json.loads(line)
+        for path in data.glob("*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert len(rows) == 50
+    given = {row["id"]: row["label"] for row in rows}
+    assert [given[f"more-{n}"] for n in (1, 2, 3)] == ["Wrong", "Correct", "Correct"]
+
+
+def test_a_run_goes_on_from_another_and_is_compared_with_it(folder: Path) -> None:
+    """The questions that were held out stay so, with corrected labels; the old judge stays."""
+    first = ("tiny.yaml", "--train", "rows.jsonl", "--out", "old", "optim.epochs=1")
+    assert _run(folder, *first).returncode == 0
+    old = [row for _, row in read_records(folder / "old/data/test.jsonl", LabelledExample)]
+    wrong = old[0].model_copy(update={"label": "Wrong" if old[0].label == "Correct" else "Correct"})
+    write_split(
+        folder / "more.jsonl", [wrong, *(example(i, question=f"Lake {i}?") for i in (1, 2))]
+    )
+    more = ("--train", "rows.jsonl", "--train", "more.jsonl", "--from", "old", "--out", "new")
+    done = _run(folder, *more)
+    assert done.returncode == 3, done.stderr
+    held = [row for _, row in read_records(folder / "new/data/test.jsonl", LabelledExample)]
+    assert {row.question for row in held} == {row.question for row in old}
+    assert wrong.label in {row.label for row in held if row.responses == wrong.responses}
+    resolved = yaml.safe_load((folder / "new/recipe.yaml").read_text(encoding="utf-8"))
+    assert (resolved["adapter"]["init"], resolved["optim"]["epochs"]) == ("old", 1)
+    decision = json.loads((folder / "new/comparison.json").read_text(encoding="utf-8"))
+    assert (decision["judge"], decision["outcome"]) == ("old", "not enough rows")
+    assert decision["accuracy"]["n"] == len(held)
+    before, after = (
+        [verdict.label for _, verdict in read_records(folder / "new/compared" / name, Verdict)]
+        for name in ("before/verdicts.jsonl", "after/verdicts.jsonl")
+    )
+    rates = [
+        np.mean([label == row.label for label, row in zip(labels, held, strict=True)])
+        for labels in (before, after)
+    ]
+    assert [decision["accuracy"][name]["value"] for name in ("second", "first")] == rates
+    assert "judge to use: old" in done.stdout
+    lenient = _run(folder, *more, "--margin", "1")
+    assert lenient.returncode == 0, lenient.stdout
+    for options, words in (((*more[:6],), "--out"), ((*more[:6], "--out", "old"), "--out")):
+        assert words in _fails(folder, *options)
+    assert "rows to go on with" in _fails(folder, "--from", "old", "--out", "third")
 
 
 def _questions(path: Path) -> set[str]:
@@ -134,7 +195,9 @@ def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
     words = ("--labels", "1=Correct,2=Correct,0=Wrong")
     _fails_later(folder, "tiny.yaml", "--train", "mine.csv", *options, *words)
     manifest = folder / "tiny.yaml-run" / "data" / "manifest.json"
-    mapping = json.loads(manifest.read_text(encoding="utf-8"))["source"]["mapping"]
+    mapping = json.loads(manifest.read_text(encoding="utf-8"))["source"]["files"]["train"][0][
+        "mapping"
+    ]
     assert mapping["columns"] == {"references": "gold", "response": "answer"}
     assert mapping["labels"]["0"] == "Wrong"
 

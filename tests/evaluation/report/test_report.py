@@ -15,7 +15,7 @@ from evaluation.attacks.report import attack_caution
 from evaluation.attacks.rows import Share, measure_share
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.report.evaluate import FILE, find_disagreements, write_disagreements
+from evaluation.report.evaluate import FILE, OwnShape, find_disagreements, write_disagreements
 from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
@@ -360,3 +360,22 @@ def test_criteria_are_shown_and_read_again(tmp_path: Path) -> None:
     assert written["criteria"] == "is short; is polite"
     [(_, again)] = read_examples(tmp_path / FILE, TableMapping(task="criterion"))
     assert (again.question, again.criteria) == ("", row.criteria)
+
+
+def test_disagreements_are_in_the_words_and_columns_of_their_table(tmp_path: Path) -> None:
+    columns = {"references": "Lösung", "label": "Urteil", "metadata.answerer": "System"}
+    words = {"richtig": "Correct", "falsch": "Wrong"}
+    mapping = TableMapping(columns=columns, labels=words, separator="|", reference_mode="any")
+    fields = {"references": ("Rot; Rosa", "Rosé"), "metadata": {"answerer": "alpha"}}
+    row = example("Wrong", id="0", **fields)
+    ours = {label: word for word, label in words.items()}
+    shape = OwnShape(columns, lambda label: ours.get(label, label), ";", "| ")
+    write_disagreements(tmp_path, find_disagreements([row], [scored("Correct", id="0")]), shape)
+    with (tmp_path / FILE).open(encoding="utf-8-sig", newline="") as file:
+        [written] = csv.DictReader(file, delimiter=";")
+    assert (written["Urteil"], written["judge_label"]) == ("falsch", "richtig")
+    assert (written["Lösung"], written["System"]) == ("Rot; Rosa| Rosé", "alpha")
+    [(_, again)] = read_examples(tmp_path / FILE, mapping)
+    assert (again.label, again.references, again.metadata["answerer"]) == (
+        ("Wrong", row.references, "alpha")
+    )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from data_prep.splits.splits import SPLITS
 from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError, FieldError
+from judging.files.questions import write_question_hashes
 from judging.types import LabelledExample, Split
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
@@ -25,7 +26,13 @@ from train.rows.data import (
     replay_sample,
     with_replay,
 )
-from train.rows.held_out import held_out_sizes, hold_out, write_run_data
+from train.rows.held_out import (
+    RunTable,
+    held_out_sizes,
+    hold_out,
+    hold_out_as_before,
+    write_run_data,
+)
 from train.setup.recipe import DataSection
 
 
@@ -246,6 +253,54 @@ def test_only_what_is_wanted_is_held_out() -> None:
     assert splits == hold_out(rows[::-1], ["val"]), "the order of the rows does not matter"
 
 
+def test_rows_join_the_split_in_which_an_earlier_run_had_their_question(tmp_path: Path) -> None:
+    def ask(question: str, answer: str = "green", label: str = "Correct") -> LabelledExample:
+        return example(0, id="", question=question, responses=(answer,), label=label)
+
+    names = {
+        "train": "Who dug the old canal?",
+        "val": "When did the large bridge open?",
+        "cal": "Where does the brook end?",
+        "test": "How deep is the northern lake?",
+    }
+    (tmp_path / "data").mkdir()
+    for split, question in names.items():
+        write_split(tmp_path / "data" / f"{split}.jsonl", [ask(question), ask(question, "brown")])
+    write_question_hashes(tmp_path, [ask("What did the miller sell?")])
+    corrected = [ask(question, label="Wrong") for question in names.values()]
+    other = [ask("How deep is the northern lake", "blue"), ask("What did the miller sell?")]
+    splits, num_left_out = hold_out_as_before([*corrected, *other, ask("Why?")], ALL, tmp_path)
+    found = {
+        split: sorted((row.question, row.responses[0], row.label) for row in rows)
+        for split, rows in splits.items()
+    }
+    assert num_left_out == 0
+    assert found == {
+        "train": [
+            ("What did the miller sell?", "green", "Correct"),
+            (names["train"], "green", "Wrong"),
+            ("Why?", "green", "Correct"),
+        ],
+        **{
+            split: [(names[split], "brown", "Correct"), (names[split], "green", "Wrong")]
+            for split in ("val", "cal")
+        },
+        "test": [
+            ("How deep is the northern lake", "blue", "Correct"),
+            (names["test"], "brown", "Correct"),
+            (names["test"], "green", "Wrong"),
+        ],
+    }
+    both = ask(names["train"]).model_copy(update={"group": "one"})
+    near = ask(names["test"], "red").model_copy(update={"group": "one"})
+    _, num_left_out = hold_out_as_before([*corrected, both, near, ask("Why?")], ALL, tmp_path)
+    assert num_left_out == 4, "nothing on these two questions can be learned or measured"
+    fresh = [ask(f"Which of the {i} gates?", "red") for i in range(200)]
+    splits, _ = hold_out_as_before([*corrected, *fresh], ALL, tmp_path)
+    sizes = {split: len(rows) for split, rows in splits.items()}
+    assert sizes == {"train": 121, "val": 22, "cal": 22, "test": 42}
+
+
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
     rows = [f"Question {i // 2}?,x,y,{('Correct', 'Wrong')[i % 2]}\n" for i in range(24)]
     table = tmp_path / "rows.csv"
@@ -253,10 +308,9 @@ def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path
 
     def write() -> list[str]:
         return write_run_data(
-            {"train": str(table)},
+            {"train": [RunTable(str(table), TableMapping(reference_mode="any"))]},
             ["val"],
             tmp_path / "run",
-            mapping=TableMapping(reference_mode="any"),
             allow_dropped=False,
             seed=0,
             command="custos train",

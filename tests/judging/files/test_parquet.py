@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.files.records import arrow_rows, named_columns, read_rows
+from judging.files.parquet import arrow_rows, named_columns
+from judging.files.records import read_rows
 
 VERDICT = datasets.ClassLabel(names=["bad", "good"])
 

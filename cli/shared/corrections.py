@@ -1,0 +1,451 @@
+"""People's labels of single rows, taken back into the table that the rows are of."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cli.shared.review_file import (
+    CORRECTED_AT,
+    CORRECTED_BY,
+    LABEL_BEFORE,
+    PERSONS_LABEL,
+    ROW_KEY,
+    content_hash,
+    field_columns,
+    joined,
+    plain_id,
+)
+from cli.shared.tables import read_requests
+from cli.shared.verdicts import cell_text
+from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value, with_nested_columns
+from data_prep.tables.labels import in_own_words, is_word_of, with_our_labels
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import BadRow, parse_table
+from data_prep.tables.source import Table, open_table
+from evaluation.correction.scores import SAMPLING_PROBABILITY
+from evaluation.outcomes import full_label
+from judging.errors import CustosError, FieldError
+from judging.files.atomic import atomic_path
+from judging.files.csv_rows import write_spreadsheet
+from judging.files.parquet import named_columns
+from judging.files.records import (
+    decode_json,
+    key_of_rows,
+    read_json,
+    write_json,
+    write_records,
+)
+from judging.files.values import as_text, is_empty
+from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record
+
+_KEY = re.compile(r"r(\d+)-([0-9a-f]{12})")
+_OF_OLD_LABEL = ("error_type", "critique", "confidence", "score", "tags")
+"""Fields that say why the label is what it is; they go with it."""
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Correction:
+    """The label that a person gave a row, with what the person said beside it."""
+
+    place: str
+    """File and row that it stands in."""
+    example: LabelledExample | None
+    """What is judged, with the label in our words; ``None`` where that cannot be read."""
+    written: str
+    """The label as it goes into the table."""
+    fields: Mapping[str, object]
+    """Cells of other fields about the label."""
+    who: str
+    when: str
+    is_reviewed: bool
+    """Whether it stands in a review file."""
+
+    @property
+    def label(self) -> str:
+        """Spell the label in our words, with its error type."""
+        return self.written if self.example is None else full_label(self.example)
+
+
+@dataclass
+class Corrections:
+    """The labels of people by the number of the row that they are of."""
+
+    by_row: dict[int, list[Correction]] = field(default_factory=lambda: defaultdict(list))
+    chances: dict[int, float] = field(default_factory=dict)
+    """Probabilities with which rows were drawn, of those without a label too."""
+    unlabelled: dict[Path, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Numbers of the rows of each file that have no label yet."""
+    unknown: dict[Path, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Numbers of the labelled rows of each file that the table does not have."""
+
+
+class RowsOfTable:
+    """The rows of a table, and the search for one of them."""
+
+    def __init__(self, source: Path, mapping: TableMapping) -> None:
+        self.table, self.mapping = open_table(source, mapping.text_format), mapping
+        self.cells: dict[int, dict[str, Any]] = {}
+        self.requests: dict[int, JudgeRequest | Verdict] = {}
+        self.faults: list[CustosError] = []
+        """Errors of the rows that cannot be read, and so not be written again."""
+        self._by_hash: dict[str, list[int]] = defaultdict(list)
+        self._by_id: dict[str, list[int]] = defaultdict(list)
+        id_column = field_columns(mapping).get("id", "id")
+        read = zip(read_requests(self.table, mapping), self.table.rows(), strict=True)
+        for (number, request), (_, row) in read:
+            self.requests[number] = request
+            if not isinstance(row, dict):
+                fault = CustosError(f"{self.table.location(number)}: expected an object")
+                self.faults.append(row if isinstance(row, CustosError) else fault)
+                row = {}
+            self.cells[number] = row
+            named = with_nested_columns(row, mapping.columns.values())
+            self._by_hash[content_hash(request, named)].append(number)
+            if not is_empty(row.get(id_column)):
+                self._by_id[plain_id(request.id)].append(number)
+
+    def find(self, key: str, row_id: str = "", content: str = "") -> int | None:
+        """Find the number of a row by its key, else by its id, else by what is judged in it.
+
+        ``None`` if there is no such row, or more than one.
+        """
+        if match := _KEY.fullmatch(key.strip()):
+            alike = self._by_hash.get(match[2], [])
+            return int(match[1]) if int(match[1]) in alike else _only(alike)
+        found = _only(self._by_id.get(plain_id(row_id), []))
+        return found if found is not None else _only(self._by_hash.get(content, []))
+
+    def corrections(self, files: Sequence[Path], who: str = "") -> Corrections:
+        """Read the labels that people gave rows of the table.
+
+        A file has the shape of a review file or of the table, or our own. ``who`` gave the labels
+        of rows that name nobody. Raise ``CustosError`` if a file cannot be read, or a label is
+        none of the row's task.
+        """
+        found = Corrections()
+        for path in files:
+            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
+            day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
+            for row in _labelled_rows(path, self.mapping):
+                number = self.find(row.key, row.id, row.content)
+                if number is not None and row.chance is not None:
+                    found.chances[number] = row.chance
+                if not row.label:
+                    found.unlabelled[path].append(row.number)
+                elif number is None:
+                    found.unknown[path].append(row.number)
+                else:
+                    example, written = self._with_label(number, row)
+                    told = row.fields, row.who or who, row.when or day
+                    found.by_row[number].append(
+                        Correction(row.place, example, written, *told, bool(row.key))
+                    )
+        return found
+
+    def label_of(self, number: int) -> str:
+        """Look up the label that a row of the table has, in our words; empty without one."""
+        columns = field_columns(self.mapping)
+        named = with_nested_columns(self.cells[number], self.mapping.columns.values())
+        texts = {
+            name: str(as_text(named[columns[name]]))
+            for name in (PERSONS_LABEL, "error_type")
+            if not is_empty(named.get(columns.get(name, name)))
+        }
+        if PERSONS_LABEL not in texts:
+            return ""
+        try:
+            example = self._labelled(number, texts, "")
+        except CustosError:
+            example = None
+        return texts[PERSONS_LABEL] if example is None else full_label(example)
+
+    def _labelled(
+        self, number: int, texts: Mapping[str, object], place: str
+    ) -> LabelledExample | None:
+        request = self.requests[number]
+        if isinstance(request, Verdict):  # what it asks cannot be read
+            return None
+        fields = {**request.model_dump(exclude_unset=True), **texts}
+        example = parse_record(LabelledExample, fields, place)
+        mapping = self.mapping
+        return with_our_labels(example, mapping.labels, place, mapping.columns)
+
+    def _with_label(self, number: int, row: _LabelledRow) -> tuple[LabelledExample | None, str]:
+        """Label a row of the table, and spell that label as the table does."""
+        error_type = {"error_type": row.fields["error_type"]} if "error_type" in row.fields else {}
+        example = self._labelled(number, {PERSONS_LABEL: row.label, **error_type}, row.place)
+        words = self.mapping.labels
+        if example is None or not words or is_word_of(row.label, words):
+            return example, row.label
+        return example, in_own_words(full_label(example), words)
+
+
+class _LabelledRow(NamedTuple):
+    """A row of a file with corrections; texts are empty where it says nothing."""
+
+    number: int
+    place: str
+    key: str
+    id: str
+    content: str
+    label: str
+    fields: Mapping[str, object]
+    who: str
+    when: str
+    chance: float | None
+
+
+def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
+    """Yield the rows of a file with corrections; names of columns are the table's, or ours."""
+    table = open_table(path, mapping.text_format)
+    columns = {c for _, row in table.rows() if isinstance(row, dict) for c in row}
+    if table.is_spreadsheet:
+        columns |= set(table.sheet.columns)
+    there = {name: column for name, column in mapping.columns.items() if column in columns}
+    mapping = mapping.model_copy(update={"columns": there})
+    names = field_columns(mapping)
+    parsed: Iterator[tuple[int, LabelledExample | BadRow | None]]
+    if ROW_KEY in columns:
+        parsed = ((number, None) for number, _ in table.rows())
+    else:
+        parsed = parse_table(table, LabelledExample, mapping)
+    for (number, row), (_, example) in zip(table.rows(), parsed, strict=True):
+        if isinstance(row, CustosError):
+            raise row
+        if not isinstance(row, dict):
+            raise CustosError(f"{table.location(number)}: expected an object")
+        cells = {
+            name: row[column] for name, column in names.items() if not is_empty(row.get(column))
+        }
+        label = str(as_text(cells.get(PERSONS_LABEL, "")))
+        who, chance = row.get(CORRECTED_BY), _chance(cells, table.location(number))
+        row_id, content = "", ""
+        if isinstance(example, BadRow) and example.label:
+            raise example.error
+        if isinstance(example, LabelledExample):
+            label = full_label(example)
+            row_id, content = example.id, content_hash(example, {})
+            who = who or ", ".join(example.annotators)
+            chance = example.sampling_probability
+        yield _LabelledRow(
+            number,
+            table.location(number),
+            str(row.get(ROW_KEY) or ""),
+            row_id,
+            content,
+            label,
+            {name: cells[name] for name in (*_OF_OLD_LABEL, "second_label") if name in cells},
+            str(as_text(who) or ""),
+            str(as_text(row.get(CORRECTED_AT)) or ""),
+            chance,
+        )
+
+
+def _chance(cells: Mapping[str, Any], place: str) -> float | None:
+    if SAMPLING_PROBABILITY not in cells:
+        return None
+    try:
+        chance = float(str(cells[SAMPLING_PROBABILITY]).replace(",", "."))
+    except ValueError:
+        chance = -1.0
+    if not 0 < chance <= 1:
+        raise FieldError(
+            SAMPLING_PROBABILITY,
+            f"'{cells[SAMPLING_PROBABILITY]}' is no number above 0, up to 1",
+            place,
+        )
+    return chance
+
+
+def _only(numbers: Sequence[int]) -> int | None:
+    return numbers[0] if len(numbers) == 1 else None
+
+
+class MergedTable:
+    """A table with the corrections of people in it.
+
+    Raise ``CustosError`` if two corrections of one row differ, a row that was corrected is not in
+    the table, or one of the table's cannot be read.
+    """
+
+    def __init__(self, rows: RowsOfTable, corrections: Corrections) -> None:
+        if rows.faults:
+            raise rows.faults[0]
+        self.rows, self.corrections = rows, corrections
+        differ = {
+            number: given
+            for number, given in corrections.by_row.items()
+            if len({each.label for each in given}) > 1
+        }
+        if differ:
+            named = (
+                f"row {number} ("
+                + "; ".join(f"{each.place}: {each.written}" for each in given)
+                + ")"
+                for number, given in sorted(differ.items())
+            )
+            raise CustosError(
+                f"{rows.table.name}: corrections of one row differ: {_listed(named)}; leave one "
+                "label of each"
+            )
+        for path, numbers in corrections.unknown.items():
+            raise CustosError(
+                f"{path}: {_listed(map(str, numbers), 'row')} with a label {_are(numbers)} no row "
+                f"of {rows.table.name}, or of several, as it is now; give the table that was "
+                "reviewed, or empty these labels"
+            )
+        if not corrections.by_row:
+            raise CustosError(f"{', '.join(map(str, corrections.unlabelled))}: no row has a label")
+        self.changed = [
+            number
+            for number, given in sorted(corrections.by_row.items())
+            if rows.label_of(number) != given[0].label
+        ]
+        """Numbers of the rows whose label is another one than before."""
+        self.earlier_draw = self._of_earlier_draw()
+        """Numbers of the rows whose probability is that of another draw."""
+
+    def _of_earlier_draw(self) -> list[int]:
+        chances = self.corrections.chances
+        column = field_columns(self.rows.mapping)[SAMPLING_PROBABILITY]
+        known = {
+            n: row[column] for n, row in self.rows.cells.items() if not is_empty(row.get(column))
+        }
+        if not chances or all(float(str(p)) == chances.get(n) for n, p in known.items()):
+            return []
+        return sorted(known)
+
+    def lines(self) -> Iterator[str]:
+        """Say which rows people labelled twice or not at all, and what else to know."""
+        for number, given in sorted(self.corrections.by_row.items()):
+            if len(given) > 1:
+                places = ", ".join(each.place for each in given)
+                yield f"row {number} has the same label several times: {places}"
+        for path, numbers in self.corrections.unlabelled.items():
+            yield f"{path}: {_listed(map(str, numbers), 'row')} {_have(numbers)} no label yet"
+        if self.earlier_draw:
+            yield (
+                f"sampling probabilities of an earlier draw are emptied "
+                f"({_listed(map(str, self.earlier_draw), 'row')}): rows of two draws cannot be "
+                "weighed together"
+            )
+
+    def cells(self, out: Path) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the table by its own columns, for a file at ``out``."""
+        rows, mapping = self.rows, self.rows.mapping
+        columns = field_columns(mapping)
+        is_open = rows.table.is_open or bool(mapping.columns)
+        is_moved = rows.table.folder.resolve() != out.parent.resolve()
+        for number, row in rows.cells.items():
+            cells = dict(row)
+            request, pictures = rows.requests[number], row.get(columns["images"])
+            if is_moved and not is_empty(pictures) and isinstance(request, JudgeRequest):
+                names, separator = request.images, mapping.separator or DEFAULT_SEPARATOR
+                is_list = isinstance(pictures, list)
+                cells[columns["images"]] = [*names] if is_list else joined(names, separator)
+            if number in self.earlier_draw:
+                cells.pop(columns[SAMPLING_PROBABILITY])
+            if given := self.corrections.by_row.get(number):
+                self._correct(cells, number, given, is_open)
+            yield cells
+
+    def _correct(
+        self, cells: dict[str, Any], number: int, given: Sequence[Correction], is_open: bool
+    ) -> None:
+        columns = field_columns(self.rows.mapping)
+        of_label, first = columns[PERSONS_LABEL], given[0]
+        before = cell_text(cells.get(of_label))
+        if number in self.changed:
+            for name in _OF_OLD_LABEL:
+                cells.pop(columns[name], None)
+            cells[of_label] = first.written
+        for name, value in first.fields.items():
+            cells[columns[name]] = value
+        if number in self.corrections.chances:
+            cells[columns[SAMPLING_PROBABILITY]] = self.corrections.chances[number]
+        told = {
+            CORRECTED_BY: ", ".join(dict.fromkeys(each.who for each in given if each.who)),
+            CORRECTED_AT: max(each.when for each in given),
+        }
+        if number in self.changed and before not in (None, ""):
+            told[LABEL_BEFORE] = str(before)
+        told = {name: text for name, text in told.items() if text}
+        if is_open:
+            cells |= told
+        else:  # such rows have our fields alone
+            cells["metadata"] = {**(cells.get("metadata") or {}), **told}
+
+
+def write_rows(
+    out: Path, table: Table, mapping: TableMapping, rows: Iterable[dict[str, Any]]
+) -> None:
+    """Write rows in the shape of the table that they are of: its kind, delimiter and types."""
+    cells = list(rows)
+    label = field_columns(mapping)[PERSONS_LABEL]
+    kinds = {type(row[label]) for row in cells if label in row} - {str}
+    if len(kinds) == 1 and not table.is_csv:  # labels are numbers or truth values
+        for row in cells:
+            if isinstance(text := row.get(label), str):
+                row[label] = _of_kind(text, next(iter(kinds)))
+    if table.is_parquet:
+        _write_parquet(out, table.path, label, cells)
+    elif out.suffix == ".json":
+        content = read_json(table.path, table.stated)
+        is_array = isinstance(content, list)
+        write_json(out, cells if is_array else {**content, key_of_rows(table.path, content): cells})
+    elif table.is_spreadsheet:
+        columns = list(dict.fromkeys([*table.sheet.columns, *(n for row in cells for n in row)]))
+        texts = ([cell_text(row.get(name)) for name in columns] for row in cells)
+        write_spreadsheet(out, columns, texts, table.delimiter)
+    else:
+        write_records(out, map(json_value, cells))
+
+
+def _of_kind(text: str, kind: type) -> object:
+    """Write a label as the others of its column are stored, if it is one of them."""
+    try:
+        value = decode_json(text)
+    except CustosError:
+        return text
+    return value if type(value) is kind else text
+
+
+def _write_parquet(out: Path, source: Path, label: str, rows: Sequence[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stored = pq.read_schema(source)
+    named = named_columns(stored)  # rows hold the names of their numbers
+    types = {each.name: pa.string() if each.name in named else each.type for each in stored}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        if name not in types:
+            types[name] = pa.float64() if name == SAMPLING_PROBABILITY else pa.string()
+    if any(isinstance(row.get(label), str) for row in rows):
+        types[label] = pa.string()
+        rows = [{**row, label: as_text(row[label])} if label in row else row for row in rows]
+    with atomic_path(out) as partial:
+        pq.write_table(pa.Table.from_pylist(rows, pa.schema(list(types.items()))), partial)
+
+
+def _listed(names: Iterable[str], noun: str = "") -> str:
+    """Write names as text, the first ones of many: ``rows 1, 4 and 12 more``."""
+    shown = list(names)
+    text = ", ".join(shown[:_MOST_NAMED])
+    if len(shown) > _MOST_NAMED:
+        text += f" and {len(shown) - _MOST_NAMED} more"
+    return f"{noun}{'s' if len(shown) > 1 else ''} {text}" if noun else text
+
+
+def _are(numbers: Sequence[int]) -> str:
+    return "are of" if len(numbers) > 1 else "is of"
+
+
+def _have(numbers: Sequence[int]) -> str:
+    return "have" if len(numbers) > 1 else "has"

@@ -1,0 +1,411 @@
+"""Rows of a user's table that people should look at, and the file that they get them in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cli.shared.tables import read_requests
+from cli.shared.verdicts import TABLE_SUFFIXES, cell_text, read_verdict_table
+from data_prep.tables.cells import (
+    DEFAULT_SEPARATOR,
+    as_list,
+    json_value,
+    same_name,
+    with_nested_columns,
+)
+from data_prep.tables.labels import in_own_words
+from data_prep.tables.mapping import METADATA, PERSON, TABLE_FIELDS, TableMapping
+from data_prep.tables.source import Table, open_table
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
+from evaluation.correction.scores import SAMPLING_PROBABILITY
+from evaluation.intervals import number_clusters
+from judging.errors import CustosError, system_errors_at
+from judging.files.csv_rows import open_spreadsheet, write_spreadsheet
+from judging.files.records import read_records
+from judging.files.values import as_text, is_empty
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Verdict, label_of
+
+PERSONS_LABEL = "label"
+"""Field that stays empty, for a person to fill in."""
+FIELDS = ("id", "task", "variant", "reference_mode", "question")
+LISTS = ("choices", "references", "criteria", "images")
+RESPONSES = ("response", "response_a", "response_b")
+DIFFER = "on which the judges differ"
+NO_LABEL = "without a verdict"
+TWO_READINGS = "with two readings that differ"
+BELOW_RISK = "below the risk"
+DRAWN = "drawn by chance"
+JUDGE_COLUMNS = ("judge_label", "judge_confidence", "judge_critique", "reason")
+CORRECTED_BY, CORRECTED_AT, LABEL_BEFORE = "corrected_by", "corrected_at", "label_before"
+"""Columns that say who gave a label and when, and which label it replaced."""
+ROW_KEY = "custos_row"
+"""Column that says which row of the table a row of a review file is."""
+_OF_A_ROUND = (CORRECTED_BY, CORRECTED_AT, LABEL_BEFORE, ROW_KEY)
+"""Columns that belong to one round of labels; those of an earlier one are not shown to people."""
+ABOUT_LABEL = tuple(
+    name
+    for name in LabelledExample.model_fields
+    if name not in JudgeRequest.model_fields
+    and name not in ("weight", "split", "group", "source", SAMPLING_PROBABILITY)
+)
+"""Fields that say what somebody thought of a row. In a review file their columns are empty.
+
+Otherwise an earlier error type, for example, would be read as that of the person's new label.
+"""
+PREFIX = "own_"
+"""Prefix of a column that keeps what such a column held, and of one that is called as ours."""
+
+
+@dataclass(frozen=True)
+class ReviewRow:
+    """A row of the user's table with the verdicts of one or several judges."""
+
+    number: int
+    """Number of the row in the table."""
+    request: JudgeRequest | Verdict
+    """What is judged; the verdict on a row that is no request."""
+    table_cells: Mapping[str, Any]
+    """Cells of the table, by its own columns."""
+    fields: Mapping[str, object]
+    """Cells of our fields."""
+    user_cells: Mapping[str, Any]
+    """Cells of the user's other columns."""
+    verdicts: Sequence[Verdict]
+    sampling_probability: float | None = None
+    """Probability with which the row was drawn; ``None`` where rows were not drawn."""
+
+    @property
+    def question(self) -> str:
+        """Name what alike rows share: a group, the question or, without one, the response."""
+        fields = self.fields
+        return str(self.user_cells.get("group") or fields["question"] or fields.get("response"))
+
+    @property
+    def confidence(self) -> float:
+        """Give the confidence of the least sure judge; nan without one."""
+        known = [v.confidence for v in self.verdicts if v.confidence is not None]
+        return min(known, default=math.nan)
+
+    @property
+    def why(self) -> tuple[str, str]:
+        """Say which kind of row for people it is, and why; empty if nobody needs to look.
+
+        The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS``, ``BELOW_RISK`` and, of a row that
+        was drawn without such a reason, ``DRAWN``.
+        """
+        if len(set(self._labels)) > 1:
+            return DIFFER, "the judges differ"
+        for verdict in self.verdicts:
+            if verdict.label is None:
+                return NO_LABEL, verdict.message or f"no label: {verdict.status}"
+            if verdict.needs_review:
+                reason = verdict.message or "the two orders of the pair led to different labels"
+                return BELOW_RISK if "confidence" in reason else TWO_READINGS, reason
+        return ("", "") if self.sampling_probability is None else (DRAWN, DRAWN)
+
+    @property
+    def _labels(self) -> list[str]:
+        return [
+            label_of(verdict.label, verdict.error_type) if verdict.label else f"({verdict.status})"
+            for verdict in self.verdicts
+        ]
+
+    def our_cells(self, words: Mapping[str, str]) -> dict[str, object]:
+        """Fill the cells that stand beside the user's own, by column.
+
+        ``words`` are the labels of the table's mapping, in which the judge's label is written.
+        """
+        labels = [in_own_words(label, words) for label in self._labels]
+        return {
+            "judge_label": self._by_judge(labels),
+            "judge_confidence": self._by_judge(
+                ["" if v.confidence is None else f"{v.confidence:.3f}" for v in self.verdicts]
+            ),
+            "judge_critique": self._by_judge([v.critique or "" for v in self.verdicts]),
+            "reason": self.why[1],
+            SAMPLING_PROBABILITY: self.sampling_probability,
+            # The row is found again, and only if it still asks the same.
+            ROW_KEY: f"r{self.number}-{content_hash(self.request, self.table_cells)}",
+        }
+
+    def _by_judge(self, texts: Sequence[str]) -> str:
+        """Give the text of the only judge, or of each by its name; empty if there is none."""
+        if len(texts) == 1 or not any(texts):
+            return texts[0]
+        named = zip(self.verdicts, texts, strict=True)
+        return "; ".join(f"{verdict.judge_name or '?'}: {text or '-'}" for verdict, text in named)
+
+
+def read_review_rows(
+    files: Sequence[Path], source: Path, mapping: TableMapping
+) -> Iterator[ReviewRow]:
+    """Yield the rows of a table with their verdicts in files of ``custos grade``.
+
+    The files hold whole verdicts as JSONL, or tables. A row that is no valid request has its cells
+    as they stand, for a person to mend. Raises ``CustosError`` if a file holds no verdict on a row,
+    has one on another row, or one under another rubric than the row has as it is read.
+    """
+    num_rows = 0
+    by_file = [_read_by_row(path, source, mapping) for path in files]
+    table = open_table(source, mapping.text_format)
+    read = zip(read_requests(table, mapping), table.rows(), strict=True)
+    for (number, request), (_, row) in read:
+        num_rows += 1
+        verdicts = [verdicts.get(number) for verdicts in by_file]
+        for path, verdict in zip(files, verdicts, strict=True):
+            if verdict is None or plain_id(verdict.id) != plain_id(request.id):
+                raise CustosError(
+                    f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
+                    "give the table that was graded, and its mapping"
+                )
+            if isinstance(request, JudgeRequest) and verdict.rubric not in _rubrics(request):
+                raise CustosError(
+                    f"{path}: the verdict on row {number} is under {verdict.rubric}, and the row "
+                    f"is read under {get_task(request.task).full_rubric(request)}; give the "
+                    "options of the grading, such as --mapping, --task or --reference-mode"
+                )
+        known = [verdict for verdict in verdicts if verdict is not None]
+        cells = row if isinstance(row, Mapping) else {}  # such as a line that is no JSON
+        cells = with_nested_columns(cells, mapping.columns.values())
+        if isinstance(request, Verdict):
+            fields, others = _cells_as_they_stand(cells, mapping, request.id)
+        else:
+            fields = _request_cells(request, mapping.separator or DEFAULT_SEPARATOR)
+            others = _user_cells(request, cells, mapping)
+        yield ReviewRow(number, request, cells, fields, others, known)
+    for path, of_file in zip(files, by_file, strict=True):
+        if len(of_file) > num_rows:
+            raise _too_many_verdicts(path, source)
+
+
+def _too_many_verdicts(path: Path, source: Path) -> CustosError:
+    return CustosError(
+        f"{path}: more verdicts than {source} has rows; give the table that was graded"
+    )
+
+
+def draw_review_rows(
+    rows: Sequence[ReviewRow], num_rows: int, by: str | None, seed: int
+) -> list[ReviewRow]:
+    """Draw rows for people from all, with known probabilities and in random order.
+
+    Up to half of ``num_rows`` may be doubtful ones (those with a reason). ``by`` is a column, ours
+    or the user's, of each value of which as many rows are drawn.
+    """
+    names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
+    if by is not None and by not in names:
+        raise CustosError(f"--by '{by}': no such column; take one of {', '.join(names)}")
+    slices = number_clusters(
+        ["" if by is None else cell_text({**row.fields, **row.user_cells}.get(by)) for row in rows]
+    )
+    confidence = np.array([row.confidence for row in rows])
+    is_doubtful = np.array([bool(row.why[0]) for row in rows], dtype=bool)
+    probabilities = sampling_probabilities(confidence, is_doubtful, num_rows, slices)
+    order = np.stack([slices, is_doubtful, np.nan_to_num(confidence)], axis=1)
+    drawn = systematic_sample(probabilities, order, np.random.default_rng(seed))
+    return [
+        replace(rows[index], sampling_probability=float(probabilities[index])) for index in drawn
+    ]
+
+
+def content_hash(request: JudgeRequest | Verdict, cells: Mapping[str, Any]) -> str:
+    """Hash what is judged in a row, wherever its pictures lie, or all cells of no request."""
+    if isinstance(request, Verdict):
+        content: Any = {name: cell_text(cell) for name, cell in sorted(cells.items())}
+    else:
+        pictures = [Path(n).name if n.startswith("/") else n for n in request.images]
+        texts = (request.choices, request.references, request.criteria, request.responses)
+        content = [request.question, *map(list, texts), pictures]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+
+
+def field_columns(mapping: TableMapping) -> dict[str, str]:
+    """Find the column of every field that a table can fill, single people's labels among them."""
+    taken = mapping.columns.values()
+    unmapped = {name: name for name in TABLE_FIELDS if name not in taken}
+    return {**unmapped, **{f: c for f, c in mapping.columns.items() if not f.startswith(METADATA)}}
+
+
+def label_columns(columns: Sequence[str], mapping: TableMapping) -> dict[str, str]:
+    """Find the columns of a table that say what people thought of its rows, by field."""
+    by_field = {**field_columns(mapping)}
+    by_field |= {name: name for name in columns if name.startswith(PERSON)}
+    return {
+        field: column
+        for field, column in by_field.items()
+        if column in columns and (field in ABOUT_LABEL or field.startswith(PERSON))
+    }
+
+
+def own_columns(table: Table, mapping: TableMapping, rows: Sequence[ReviewRow]) -> list[str]:
+    """List the columns of a table; parts of nested cells that are mapped take the cells' place."""
+    if table.is_spreadsheet:
+        return list(table.sheet.columns)
+    columns = dict.fromkeys(name for row in rows for name in row.table_cells)
+    mapped = mapping.columns.values()
+    names = [name for name in columns if not any(c.startswith(f"{name}.") for c in mapped)]
+    return names
+
+
+def holds_no_labels(path: Path, label: str) -> bool:
+    """Tell whether a file is a review file, or empty; refuse one with labels in that column."""
+    with system_errors_at(path):
+        if not path.read_bytes().strip(b"\xef\xbb\xbf\r\n"):  # byte order mark, ends of lines
+            return True
+        file = open_spreadsheet(path)
+        num_labels = sum(isinstance(row, dict) and label in row for _, row in file.rows())
+    is_ours = {label, "judge_label", "reason"} <= set(file.columns)
+    if is_ours and num_labels:
+        raise CustosError(f"--out '{path}': exists with {num_labels} labels; name a new file")
+    return is_ours
+
+
+def write_review_file(
+    out: Path,
+    rows: Sequence[ReviewRow],
+    table: Table,
+    mapping: TableMapping,
+    words: Sequence[str],
+) -> dict[str, str]:
+    """Write rows in the shape of their table, with an empty column for a person's label.
+
+    In a workbook its cells offer ``words``. The file has the columns of the table, and ours beside
+    them, so that the mapping of the table reads it. What earlier people said stands in columns of
+    other names, which are returned by the old ones; so do columns that are called as ours.
+    """
+    of_chance = field_columns(mapping)[SAMPLING_PROBABILITY]
+    ours_of_round = (of_chance, *_OF_A_ROUND)
+    own = [name for name in own_columns(table, mapping, rows) if name not in ours_of_round]
+    emptied = {column for column in label_columns(own, mapping).values() if column in own}
+    filled = {c for row in rows for c, cell in row.table_cells.items() if cell_text(cell) != ""}
+    renamed = {name: name for name in own if name in JUDGE_COLUMNS or name in emptied & filled}
+    for name in renamed:
+        while renamed[name] in (*own, *JUDGE_COLUMNS, *ours_of_round):
+            renamed[name] = PREFIX + renamed[name]
+    label = field_columns(mapping)[PERSONS_LABEL]
+    stay = [name for name in own if name not in JUDGE_COLUMNS]
+    ours = [row.our_cells(mapping.labels) for row in rows]
+    beside = [
+        name
+        for name in (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, ROW_KEY)
+        if name not in ("judge_critique", SAMPLING_PROBABILITY)
+        or any(cells.get(name) for cells in ours)
+    ]
+    named = [of_chance if name == SAMPLING_PROBABILITY else name for name in beside]
+    columns = [*stay, *([] if label in stay else [label]), *named, *renamed.values()]
+
+    def cells_of(row: ReviewRow, ours: Mapping[str, object]) -> Iterator[object]:
+        cells = _own_cells(row, table, mapping, out)
+        for name in stay:
+            yield None if name in emptied else cells.get(name)
+        yield from () if label in stay else (None,)
+        yield from (ours.get(name) for name in beside)
+        yield from (cell_text(row.table_cells.get(name)) for name in renamed)
+
+    is_same_kind = table.path.suffix == out.suffix
+    delimiter = mapping.delimiter or (table.delimiter if is_same_kind else None)
+    filled_rows = (list(cells_of(row, cells)) for row, cells in zip(rows, ours, strict=True))
+    write_spreadsheet(out, columns, filled_rows, delimiter, {label: words})
+    return renamed
+
+
+def _own_cells(row: ReviewRow, table: Table, mapping: TableMapping, out: Path) -> dict[str, object]:
+    """Write the cells of a row for a spreadsheet in which the same mapping reads the same values.
+
+    A CSV file's stand as they are, but for pictures whose folder is another one.
+    """
+    cells = {name: cell_text(cell) for name, cell in row.table_cells.items()}
+    is_moved = table.folder.resolve() != out.parent.resolve()
+    for field, column in field_columns(mapping).items():
+        is_ours = field in row.fields and not is_empty(row.table_cells.get(column))
+        if is_ours and (is_moved if field == "images" else not table.is_csv):
+            cells[column] = row.fields[field]
+    return cells
+
+
+def _rubrics(request: JudgeRequest) -> set[str]:
+    """List the rubrics that a verdict on a request may name; an old or failed one names none.
+
+    A judge that knows only one reference mode takes a single reference in that one.
+    """
+    modes = (request.reference_mode,) if len(request.references) > 1 else ("any", "all")
+    read = (request.model_copy(update={"reference_mode": mode}) for mode in modes)
+    return {"", *(get_task(each.task).full_rubric(each) for each in read)}
+
+
+def plain_id(row_id: str) -> str:
+    """Drop the ``.0`` that a spreadsheet may add to an id, for a comparison."""
+    return row_id.removesuffix(".0")
+
+
+def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
+    """Read the verdicts of a file by the number of the row of the source that they are on.
+
+    A table has a row for each of the source's, in the same order.
+    """
+    verdicts: dict[int, Verdict] = {}
+    if path.suffix in TABLE_SUFFIXES:
+        rows = open_table(source, mapping.text_format).rows()
+        for cells, verdict in read_verdict_table(path):
+            row, _ = next(rows, (None, None))
+            if row is None:
+                raise _too_many_verdicts(path, source)
+            text = str(as_text(cells.get(mapping.columns.get("id", "id"), "")))
+            verdicts[row] = verdict.model_copy(update={"id": text or str(row), "row": row})
+        return verdicts
+    if path.suffix != ".jsonl":
+        kinds = ", ".join((".jsonl", *TABLE_SUFFIXES))
+        raise CustosError(f"{path}: expected a file of custos grade, ending in {kinds}")
+    for number, verdict in read_records(path, Verdict):
+        if verdict.row is None:
+            raise CustosError(f"{path} row {number}: no row number; give a file of 'custos grade'")
+        if verdict.row in verdicts:
+            raise CustosError(f"{path} row {number}: a second verdict on row {verdict.row}")
+        verdicts[verdict.row] = verdict
+    return verdicts
+
+
+def _request_cells(request: JudgeRequest, separator: str) -> dict[str, object]:
+    names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
+    responses = dict(zip(names, request.responses, strict=True))
+    lists = {name: joined(getattr(request, name), separator) for name in LISTS}
+    return {name: getattr(request, name) for name in FIELDS} | lists | responses
+
+
+def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
+    """Pick the cells of a request's row that are not among its fields in the file."""
+    names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
+    taken = {mapping.columns.get(name, name) for name in names}
+    taken |= {theirs for ours, theirs in mapping.columns.items() if ours.startswith(METADATA)}
+    taken = set(map(same_name, taken))
+    others = {name: json_value(cell) for name, cell in row.items() if same_name(name) not in taken}
+    return {**others, **request.metadata}
+
+
+def _cells_as_they_stand(
+    cells: Mapping[str, Any], mapping: TableMapping, number: str
+) -> tuple[dict[str, object], dict[str, Any]]:
+    """Pick the cells of our fields and of the user's own columns in a row that is no request."""
+    columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
+    fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
+    fields["id"] = fields["id"] or number
+    others = {name: value for name, value in cells.items() if name not in columns.values()}
+    for name in fields.keys() & mapping.given.keys():
+        fields[name] = fields[name] or mapping.given[name]
+    return fields, others
+
+
+def joined(texts: Sequence[str], separator: str) -> str:
+    """Join a list in a cell that is read as the same list again."""
+    cell = f"{separator} ".join(texts)
+    is_same = as_list(cell, separator) == list(texts)
+    return cell if is_same else json.dumps(list(texts), ensure_ascii=False)

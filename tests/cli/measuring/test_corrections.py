@@ -1,0 +1,271 @@
+"""``custos review --merge``: people's labels come back into the table, in its own shape."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import read_table
+from judging.files.csv_rows import CsvFile, write_spreadsheet
+from judging.files.records import read_rows
+from judging.types import LabelledExample
+
+WORDS = {"richtig": "Correct", "korrekt": "Correct", "teils": "Partial", "falsch": "Wrong"}
+COLUMNS = {"question": "Frage", "references": "Lösung", "response": "Antwort", "label": "Urteil"}
+MAPPING = TableMapping(columns=COLUMNS, labels=WORDS, reference_mode="all")
+OPTIONS = [
+    *(word for ours, theirs in COLUMNS.items() for word in ("--map", f"{ours}={theirs}")),
+    *("--labels", ",".join(f"{theirs}={ours}" for theirs, ours in WORDS.items())),
+    *("--reference-mode", "all"),
+]
+ROWS: list[dict[str, Any]] = [
+    {"Frage": "Nenne zwei Farben", "Lösung": "Rot;Gold", "Antwort": "Rot", "Urteil": "richtig"},
+    {"Frage": "Nenne zwei Farben", "Lösung": "Rot;Gold", "Antwort": "Blau", "Urteil": "falsch"},
+    {"Frage": "Wer schrieb Faust?", "Lösung": "Goethe", "Antwort": "=Goethe", "Urteil": "falsch"},
+    {"Frage": "Wer schrieb Faust?", "Lösung": "Goethe", "Antwort": "007", "Urteil": "richtig"},
+]
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as a table of the kind that the name says; a CSV file has semicolons."""
+    lists = [{**row, "Lösung": row["Lösung"].split(";")} for row in rows]
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(
+                file, list(dict.fromkeys(n for r in rows for n in r)), delimiter=";"
+            )
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".xlsx":
+        write_spreadsheet(path, list(rows[0]), [list(row.values()) for row in rows])
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(lists), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(lists))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in lists))
+    return path
+
+
+def review(table: Path, *more: str) -> Path:
+    """Write a review file of all rows, on which there is no verdict."""
+    verdicts, out = table.with_name("verdicts.jsonl"), table.with_name("review.csv")
+    lines = [
+        {"id": str(n), "row": n, "status": "scored", "label": "Correct", "needs_review": True}
+        for n in range(1, len(ROWS) + 1)
+    ]
+    verdicts.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out.unlink(missing_ok=True)
+    result = run("review", verdicts, "--in", table, "--out", out, *more, *OPTIONS)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+def fill(path: Path, labels: dict[int, str], name: str = "done.csv", **cells: str) -> Path:
+    """Label rows of a review file by their number in the table, and turn their order round."""
+    file = CsvFile(path)
+    rows = [row for _, row in file.rows() if isinstance(row, dict)]
+    for row in rows:
+        number = int(row["custos_row"].partition("-")[0].removeprefix("r"))
+        if number in labels:
+            row |= {"Urteil": labels[number], **cells}
+    out = path.with_name(name)
+    with out.open("w", encoding="utf-8", newline="") as target:
+        writer = csv.DictWriter(target, file.columns, delimiter=file.delimiter)
+        writer.writeheader()
+        writer.writerows(rows[::-1])
+    return out
+
+
+def merge(table: Path, *done: Path, who: str = "", name: str = "merged") -> tuple[Any, Path]:
+    out = table.with_name(f"{name}{table.suffix}")
+    options = [word for path in done for word in ("--merge", str(path))]
+    options += ["--who", who] if who else []
+    return run("review", "--in", table, "--out", out, *options, *OPTIONS), out
+
+
+def chances(path: Path) -> dict[int, float]:
+    """The probabilities that a file has, by the number of the row in the table."""
+    rows = [(number, row) for number, row in CsvFile(path).rows() if isinstance(row, dict)]
+    return {
+        int(row.get("custos_row", f"r{number}-").partition("-")[0][1:]): float(chance)
+        for number, row in rows
+        if (chance := row.get("sampling_probability"))
+    }
+
+
+def labels(path: Path) -> list[str]:
+    return [example.label for _, example in read_table(path, LabelledExample, MAPPING)]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".jsonl", ".json", ".parquet"])
+def test_labels_come_back_into_the_table_in_its_own_shape(suffix: str, tmp_path: Path) -> None:
+    table = write(tmp_path / f"antworten{suffix}", ROWS)
+    before = [example for _, example in read_table(table, LabelledExample, MAPPING)]
+    file = review(table)
+    assert CsvFile(file).delimiter == (";" if suffix == ".csv" else ",")
+    shown = [row for _, row in CsvFile(file).rows() if isinstance(row, dict)]
+    assert {row["judge_label"] for row in shown} == {"richtig"}, "the first word for Correct"
+    assert not any("Urteil" in row for row in shown)
+    done = fill(file, {1: "teils", 3: "korrekt", 4: "Correct"})
+    result, out = merge(table, done, who="anna")
+    assert "3 of 4 rows have a label of the corrections, 2 of them another one" in result.stdout
+    assert "row 3 has no label yet" in result.stdout
+    after = [example for _, example in read_table(out, LabelledExample, MAPPING)]
+    assert [row.label for row in after] == ["Partial", "Wrong", "Correct", "Correct"]
+    assert [row.request().model_copy(update={"metadata": {}}) for row in after] == [
+        row.request() for row in before
+    ]
+    stored = [row for _, row in read_rows(out)]
+    assert [row["Urteil"] for row in stored] == ["teils", "falsch", "korrekt", "richtig"]
+    assert [row.get("corrected_by") for row in stored] == ["anna", None, "anna", "anna"]
+    assert [row.get("label_before") for row in stored] == ["richtig", None, "falsch", None]
+    assert [bool(row.get("corrected_at")) for row in stored] == [True, False, True, True]
+    if suffix == ".csv":
+        assert CsvFile(out).delimiter == ";"
+
+
+def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.json", ROWS)
+    table.write_text(json.dumps({"version": 2, "data": json.loads(table.read_text()), "n": []}))
+    result, out = merge(table, fill(review(table), {1: "teils"}))
+    content = json.loads(out.read_text())
+    assert {name: content[name] for name in ("version", "n")} == {"version": 2, "n": []}
+    assert [row["Urteil"] for row in content["data"]] == ["teils", "falsch", "falsch", "richtig"]
+
+
+def test_rows_are_found_in_another_order_and_named_where_they_have_changed(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    done = fill(review(table), {1: "teils"})
+    write(table, ROWS[::-1])
+    result, out = merge(table, done)
+    assert result.exit_code == 0 and labels(out) == ["Correct", "Wrong", "Wrong", "Partial"]
+    write(table, [{**ROWS[0], "Lösung": "Rot;Grün"}, *ROWS[1:]])
+    result, out = merge(table, done, name="other")
+    assert result.exit_code == 2 and f"{done}: row 4 with a label" in result.stderr
+    assert not out.exists()
+
+
+def test_a_file_of_another_program_is_matched_by_what_it_asks(tmp_path: Path) -> None:
+    """It has our fields, and no key of a review file."""
+    table = write(tmp_path / "antworten.csv", ROWS)
+    row = {"question": "Nenne zwei Farben", "references": ["Rot", "Gold"], "response": "Blau"}
+    done = tmp_path / "export.jsonl"
+    done.write_text(json.dumps({**row, "label": "Partial", "annotators": ["ben"]}))
+    result, out = merge(table, done)
+    assert result.exit_code == 0, result.stderr
+    assert labels(out) == ["Correct", "Partial", "Wrong", "Correct"]
+    stored = [row for _, row in read_rows(out)]
+    assert (stored[1]["Urteil"], stored[1]["corrected_by"]) == ("teils", "ben")
+
+
+def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    file = review(table)
+    first = fill(file, {1: "teils", 2: "falsch"}, "anna.csv", corrected_by="anna")
+    second = fill(file, {2: "falsch"}, "ben.csv", corrected_by="ben")
+    result, out = merge(table, first, second)
+    assert "row 2 has the same label several times" in result.stdout
+    assert [row.get("corrected_by") for _, row in read_rows(out)][1] == "anna, ben"
+    third = fill(file, {1: "falsch"}, "carla.csv")
+    result, out = merge(table, first, third, name="other")
+    assert result.exit_code == 2 and not out.exists()
+    assert all(text in result.stderr for text in ("row 1 (", "anna.csv", "carla.csv", "teils"))
+    result, out = merge(table, fill(file, {1: "vielleicht"}), name="other")
+    assert result.exit_code == 2 and "'vielleicht'" in result.stderr and "row 4" in result.stderr
+
+
+def test_a_row_that_cannot_be_read_is_not_lost(tmp_path: Path) -> None:
+    """It has no place in a table that is written again; labels of the others count all the same."""
+    table = write(tmp_path / "antworten.csv", ROWS[:2])
+    table.write_text(table.read_text(encoding="utf-8") + 'a;"b"c;d;e\nWas?;x;y;falsch\n')
+    done = fill(review(table, "--rows", "4"), {1: "teils", 4: "falsch"})
+    result, out = merge(table, done)
+    assert result.exit_code == 2 and f"{table} row 3" in result.stderr and not out.exists()
+    estimate = ("--in", str(table), "--estimate", str(done), *OPTIONS)
+    result = run("review", tmp_path / "verdicts.jsonl", *estimate)
+    assert "2 of 4 rows" in result.stdout, result.stderr
+
+
+def test_equal_rows_that_keep_another_label_are_named(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", [*ROWS[:3], ROWS[0]])
+    result, _ = merge(table, fill(review(table), {1: "falsch"}))
+    assert "1 equal rows have different labels (row 1: Wrong; row 4: Correct)" in result.stdout
+
+
+def test_the_error_type_of_the_label_before_goes_with_it(tmp_path: Path) -> None:
+    rows = [{"question": f"{n}?", "references": ["x"], "response": "y"} for n in range(4)]
+    rows = [row | {"label": "Wrong; Other", "critique": "So."} for row in rows]
+    table = tmp_path / "rows.jsonl"
+    table.write_text("".join(json.dumps(row | {"task": "hieval-ea"}) + "\n" for row in rows))
+    done = tmp_path / "done.jsonl"
+    done.write_text(
+        json.dumps(rows[0] | {"task": "hieval-ea", "label": "Correct", "critique": None}) + "\n"
+        + json.dumps(rows[1] | {"task": "hieval-ea", "critique": None}) + "\n"
+    )  # fmt: skip
+    result = run("review", "--merge", done, "--in", table, "--out", tmp_path / "out.jsonl")
+    assert result.exit_code == 0, result.stderr
+    read = [row for _, row in read_table(tmp_path / "out.jsonl", LabelledExample)]
+    assert [(row.label, row.critique) for row in read[:2]] == [
+        ("Correct", None),
+        ("Wrong; Other", "So."),
+    ]
+    assert read[0].metadata["label_before"] == "Wrong; Other", "our fields alone are keys"
+
+
+def test_probabilities_of_one_draw_stay_and_those_of_another_are_emptied(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    file = review(table, "--rows", "3")
+    drawn = chances(file)
+    numbers = list(drawn)
+    first, out = merge(table, fill(file, {numbers[0]: "teils"}), name="one")
+    second, both = merge(out, fill(file, {numbers[1]: "teils"}), name="two")
+    assert "earlier draw" not in first.stdout + second.stdout
+    assert chances(both) == {number: drawn[number] for number in sorted(numbers[:2])}
+    other = review(both, "--rows", "2", "--seed", "1")
+    number = next(iter(chances(other)))
+    result, third = merge(both, fill(other, {number: "teils"}), name="three")
+    assert "sampling probabilities of an earlier draw are emptied" in result.stdout
+    assert list(chances(third)) == [number]
+
+
+def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -> None:
+    """A row that nobody has decided yet must not count as labelled by what people said before."""
+    rows = [{"question": f"{n}?", "references": "x", "response": "y", "anna": "Correct",
+             "ben": "Wrong", "p": "0.5"} for n in range(4)]  # fmt: skip
+    table = tmp_path / "rows.csv"
+    write_spreadsheet(table, list(rows[0]), [list(row.values()) for row in rows], ";")
+    options = ["--annotators", "anna,ben", "--map", "sampling_probability=p"]
+    verdicts, file = tmp_path / "v.jsonl", tmp_path / "review.csv"
+    lines = [{"id": str(n), "row": n, "status": "scored", "label": "Wrong"} for n in range(1, 5)]
+    verdicts.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run("review", verdicts, "--in", table, "--out", file, "--rows", "2", *options)
+    assert result.exit_code == 0, result.stderr
+    names = CsvFile(file).columns
+    assert names.count("p") == 1 and "sampling_probability" not in names
+    shown = [row for _, row in CsvFile(file).rows() if isinstance(row, dict)]
+    assert [(row.get("anna"), row["own_anna"]) for row in shown] == [(None, "Correct")] * 2
+    assert (
+        "no row has a label"
+        in run("review", verdicts, "--in", table, "--estimate", file, *options).stderr
+    )
+    shown[0]["label"] = "Wrong"
+    write_spreadsheet(file, names, [[row.get(name) for name in names] for row in shown], ";")
+    out = tmp_path / "out.csv"
+    result = run("review", "--merge", file, "--in", table, "--out", out, *options)
+    assert result.exit_code == 0, result.stderr
+    mapping = TableMapping.model_validate({"annotators": ["anna", "ben"]})
+    after = [row for _, row in read_table(out, LabelledExample, mapping)]
+    assert sorted(row.label for row in after) == ["Correct", "Correct", "Correct", "Wrong"]
+    assert {len(row.annotator_labels) for row in after} == {2}
