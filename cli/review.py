@@ -18,6 +18,7 @@ from cli.shared.outputs import claim, output_file
 from cli.shared.screen import in_columns
 from cli.shared.tables import TABLE_FORMATS, TableOptions, read_requests
 from cli.shared.verdicts import TABLE_SUFFIXES, JudgedRates, cell_text, read_verdict_table
+from data_prep.construction.sheet_page import write_label_page
 from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_name
 from data_prep.tables.mapping import METADATA, TableMapping
 from data_prep.tables.reader import BadRow, read_table
@@ -58,6 +59,7 @@ RESERVED = {*FIELDS, *LISTS, *RESPONSES, *JUDGE_COLUMNS, *_ABOUT_LABEL}
 
 Otherwise an earlier error type, for example, would be read as that of the person's new label.
 """
+SHOWN = ("question", "choices", "references", "criteria", *RESPONSES)  # on a page; others fold
 PREFIX = "own_"
 """Prefix that a user's column with a reserved name gets."""
 
@@ -73,6 +75,8 @@ class ReviewRow:
     verdicts: Sequence[Verdict]
     sampling_probability: float | None = None
     """Probability with which the row was drawn; ``None`` where rows were not drawn."""
+    request: JudgeRequest | None = None
+    """``None`` of a row that is no valid request."""
 
     @property
     def question(self) -> str:
@@ -164,7 +168,8 @@ def read_review_rows(
         if isinstance(request, Verdict):
             yield ReviewRow(*_cells_as_they_stand(row, mapping, request.id), known)
         else:
-            yield ReviewRow(_request_cells(request), _user_cells(request, row, mapping), known)
+            cells = _user_cells(request, row, mapping)
+            yield ReviewRow(_request_cells(request), cells, known, request=request)
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:
             raise _too_many_verdicts(path, source)
@@ -213,11 +218,13 @@ def holds_no_labels(path: Path) -> bool:
     return is_ours
 
 
-def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
+def write_review_file(
+    out: Path | None, rows: Sequence[ReviewRow], page: Path | None = None
+) -> dict[str, str]:
     """Write rows as CSV or TSV with an empty column for a person's label; return new column names.
 
     Columns of ours that no row fills are left out. The user's stand at the end; one with a reserved
-    name is renamed.
+    name is renamed. The ``page`` saves the same table.
     """
     ours = [row.cells() for row in rows]
     always = {*FIELDS, "references", PERSONS_LABEL, *JUDGE_COLUMNS}
@@ -233,17 +240,18 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
             renamed[name] = PREFIX + name
             while renamed[name] in theirs:
                 renamed[name] = PREFIX + renamed[name]
-    write_spreadsheet(
-        out,
-        [*columns, *(renamed.get(name, name) for name in theirs)],
-        (
-            [
-                *(cells.get(name) for name in columns),
-                *(cell_text(row.user_cells.get(name)) for name in theirs),
-            ]
-            for cells, row in zip(ours, rows, strict=True)
-        ),
-    )
+    header = [*columns, *(renamed.get(name, name) for name in theirs)]
+    lines = [
+        [
+            *(cells.get(name) for name in columns),
+            *(cell_text(row.user_cells.get(name)) for name in theirs),
+        ]
+        for cells, row in zip(ours, rows, strict=True)
+    ]
+    if out is not None:
+        write_spreadsheet(out, header, lines)
+    if page is not None:
+        write_label_page(page, header, lines, [r.request for r in rows], PERSONS_LABEL, SHOWN)
     return renamed
 
 
@@ -333,6 +341,7 @@ def review(
     source: Annotated[Path, typer.Option("--in", help=f"The {TABLE_FORMATS}, that was graded.")],
     table_options: TableOptions,
     out: Annotated[Path | None, typer.Option("--csv", callback=output_file)] = None,
+    page: Annotated[Path | None, typer.Option("--html", callback=output_file)] = None,
     num_rows: Annotated[int | None, typer.Option("--rows", min=1)] = None,
     by: str | None = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -347,14 +356,16 @@ def review(
 
     Example: custos review verdicts.jsonl --in answers.csv --mapping mapping.yaml --csv review.csv
 
-    Example: custos review verdicts.jsonl --in answers.csv --rows 200 --by model --csv review.csv
+    Example: custos review verdicts.jsonl --in answers.csv --rows 200 --by model --html review.html
 
     Example: custos review verdicts.jsonl --in answers.csv --estimate review.csv
 
     Options:
         verdicts: Files of custos grade (JSONL, CSV, TSV or Parquet), one for each judge.
-        out: Write the rows to this CSV or TSV file, with an empty column 'label'. Default:
-            --estimate is given.
+        out: Write the rows to this CSV or TSV file, with an empty column 'label'. Default: --html
+            or --estimate is given.
+        page: Write the rows to this new HTML page, which saves the table of --csv with the labels
+            that a person gives by key or by touch. Default: none.
         num_rows: Draw so many rows by chance, up to half of them from those that need review and
             the others likelier the less sure the judge is, with the probability of each. Default:
             all rows that need review and no others, whose labels say nothing of the rest.
@@ -364,29 +375,34 @@ def review(
         estimate: Read a file of --rows that people labelled, and print what they would say of all
             rows, with intervals. Default: write such a file.
     """
-    if (out is None) == (estimate is None):
-        raise CustosError("give either --csv FILE to write rows, or --estimate FILE to read labels")
+    outs = " and ".join(str(path) for path in (out, page) if path is not None)
+    if bool(outs) == (estimate is not None):
+        raise CustosError(
+            "give --csv or --html FILE to write rows, or --estimate FILE to read them"
+        )
     in_table = table_options.read()
-    if out is None:
+    if estimate is not None:
         rows = list(read_review_rows(verdicts, source, in_table))
-        assert estimate is not None
         for line in _estimates(rows, estimate, in_table):
             typer.echo(line)
         return
-    if out.suffix not in DELIMITER_BY_SUFFIX:
-        raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
-    claim(out, holds_no_labels, option="--csv")
+    if page is not None:
+        claim(page, option="--html")  # it may be filled in
+    if out is not None:
+        if out.suffix not in DELIMITER_BY_SUFFIX:
+            raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
+        claim(out, holds_no_labels, option="--csv")
     rows = list(read_review_rows(verdicts, source, in_table))
     if num_rows is None:
         to_review = [row for row in rows if row.why[0]]
     else:
         to_review = draw_review_rows(rows, num_rows, by, seed)
-    renamed = write_review_file(out, to_review)
+    renamed = write_review_file(out, to_review, page)
     by_kind = Counter(row.why[0] for row in to_review)
     kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
     counts = ", ".join(f"{by_kind[kind]} {kind}" for kind in kinds if by_kind[kind])
     counted = f": {counts}" if counts else ""
-    typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {out}")
+    typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {outs}")
     rates = JudgedRates()
     for row in rows:
         for verdict in row.verdicts:
