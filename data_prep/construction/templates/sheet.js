@@ -13,7 +13,11 @@ let active = 0;
 let isKept = true;
 
 const byId = (id) => document.getElementById(id);
-const say = (text) => (byId("message").textContent = text);
+
+function say(text, isFault = false) {
+  byId("message").textContent = text;
+  byId("message").classList.toggle("fault", isFault);
+}
 
 function make(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
@@ -112,7 +116,7 @@ function undo() {
     if (earlier) earlier.at = filled[item.item].at;
   }
   show(items.indexOf(item));
-  say(isLast ? "Undone." : "Another tab has changed this item since.");
+  say(isLast ? "Undone." : "Another tab has changed this item since.", !isLast);
 }
 
 function showProgress() {
@@ -225,10 +229,7 @@ function advance() {
   move(1, (entry) => entry.kind === "text" && !entry.required);
 }
 
-function shownText([heading, text], open) {
-  const body = make("pre", { textContent: text, dir: "auto" });
-  return make("details", { open }, make("summary", { textContent: heading }), body);
-}
+const written = (text) => make("pre", { textContent: text, dir: "auto" });
 
 function show(number) {
   position = Math.max(0, Math.min(items.length - 1, number));
@@ -236,9 +237,13 @@ function show(number) {
   document.activeElement.blur();
   const item = items[position];
   const pictures = item.pictures.map((src) => make("img", { src, alt: "" }));
-  const texts = item.texts.map((text) => shownText(text, true));
-  const asides = item.asides.map((text) => shownText(text, false));
-  byId("shown").replaceChildren(...pictures, ...texts, ...asides);
+  const texts = item.texts.map(([heading, text]) =>
+    make("details", { open: true }, make("summary", { textContent: heading }), written(text)));
+  byId("shown").replaceChildren(...pictures, ...texts);
+  const asides = item.asides.flatMap(([heading, text]) =>
+    [make("dt", { textContent: heading }), make("dd", {}, written(text))]);
+  byId("asides").replaceChildren(...asides);
+  Object.assign(byId("more"), { hidden: !asides.length, open: false });
   say("");
   showEntries();
   showProgress();
@@ -247,7 +252,7 @@ function show(number) {
 
 function goOn() {
   const problem = faultOf(items[position]);
-  if (problem) say(problem);
+  if (problem) say(problem, true);
   else if (position + 1 < items.length) show(position + 1);
   else say("That was the last item. Save your sheet.");
 }
@@ -295,7 +300,7 @@ function fileName() {
   if (annotator) {
     return `${annotator.replace(/[^\p{L}\p{N}_.-]+/gu, "-")}.${delimiter === "\t" ? "tsv" : "csv"}`;
   }
-  say("Fill in your name first: the sheet is named after it.");
+  say("Fill in your name first: the sheet is named after it.", true);
   byId("annotator").focus();
   return "";
 }
@@ -338,7 +343,7 @@ function writeFile() {
       byId("pick").textContent = `${file.name}: ${told}`;
     } catch (error) {
       byId("pick").textContent = "Save to a file as I go";
-      say(`${file.name} could not be written (${error.message}). Pick the file again.`);
+      say(`${file.name} could not be written (${error.message}). Pick the file again.`, true);
       file = null;
     }
   });
