@@ -47,15 +47,15 @@ from judging.judge import Judge
 from judging.judge.card import encoder_of, read_card, run_folder
 from judging.types import LabelledExample
 
-SIZES = (25, 50, 100, 150, 200, 300, 400, 600, 800)
+SIZES = (25, 50, 100, 150, 200, 300, 400, 600)
 """Labels after each round."""
 PICKS = ("random", "doubtful", "drawn")
 """Ways to pick rows: by chance, those of which the judge is least sure, and those that
 ``custos review --rows`` draws."""
 PER_HOUR = 180
 """Labels that a person gives in an hour, one in 20 seconds."""
-COMPONENTS, SKETCH = 128, 4096
-PENALTIES = (1.0, 10.0, 100.0, 1000.0)
+COMPONENTS, SKETCH = 64, 4096
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 300.0)
 FOLDS, POOL = 4, 2 / 3
 
 
@@ -117,8 +117,8 @@ def log_odds_gradients(source: str, examples: Sequence[LabelledExample]) -> Floa
     half = backbone.model.config.get_text_config().num_hidden_layers // 2
     weights = []
     for name, weight in adapted.named_parameters():
-        layer = re.search(r"layers\.(\d+)\.", name)
-        weight.requires_grad_(weight.requires_grad and bool(layer) and int(layer[1]) >= half)
+        layers = re.findall(r"layers\.(\d+)\.", name)
+        weight.requires_grad_(weight.requires_grad and int(layers[-1]) >= half)
         weights += [weight] if weight.requires_grad else []
     size = sum(weight.numel() for weight in weights)
     places = torch.Generator().manual_seed(0)
@@ -186,6 +186,10 @@ def learnt_best(rows: Rows, labels: Mask) -> Callable[[Rows], Floats]:
 
 def pick(how: str, odds: Floats, count: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
     """Pick rows by the judge's log-odds; return them and the probability of each row, ``[N]``."""
+    if count > len(odds):
+        raise CustosError(
+            f"{count} rows are to be picked, and {len(odds)} are there; give more rows"
+        )
     even = np.full(len(odds), count / len(odds))
     if how == "random":
         return rng.choice(len(odds), count, replace=False), even
@@ -299,9 +303,9 @@ def tables(figures: Mapping[str, Any]) -> str:
     for error, by_pick in figures["agreement"].items():
         for how, found in by_pick.items():
             cells = [spread(labels) for labels in found["labels"].values()]
-            until.append([error, how, *(f"{found['mean'][n]:.3f}" for n in (0, 3, 5, 9)), *cells])
+            until.append([error, how, *(f"{found['mean'][n]:.3f}" for n in (0, 3, 6, 8)), *cells])
     levels = [f"labels until {level}" for level in found["labels"]]
-    head = ["errors", "rows", "0 labels", *(f"{SIZES[n - 1]} labels" for n in (3, 5, 9)), *levels]
+    head = ["errors", "rows", "0 labels", *(f"{SIZES[n - 1]} labels" for n in (3, 6, 8)), *levels]
     widths = [
         [str(rows[0][0]), *(f"±{width:.3f}, {holds:.0%}" for _, width, holds in rows)]
         for rows in zip(*figures["intervals"].values(), strict=True)
