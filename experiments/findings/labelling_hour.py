@@ -4,15 +4,16 @@ python -m experiments labelling_hour embedded-qs --data test.jsonl --data cal.js
 --picture hour.png --out runs/labelling_hour.json
 
 Made annotators label rows that real people labelled: they give people's label, but for a share of
-errors. Each repetition divides the questions anew: two thirds are the pool, the others say how far
-the judge agrees with people. After every round the judge learns from all labels so far and, where
-rows are picked by doubt, picks the next.
+errors. Each repetition divides the questions anew: two thirds are the pool, the others say what the
+judge gained, by people's labels without errors. After every round the judge learns from all labels
+so far and, where rows are picked by doubt, picks the next.
 
 Training a judge thousands of times takes too long. What learns here is its linearisation: to first
 order, a step of training moves a judge's log-odds along their gradient by the adapter's weights. So
 a logistic regression on that gradient, at the tokens of the response and in the upper half of the
 layers, starts as the judge and goes on as its training begins. Its penalty is chosen by
-cross-validation over questions, among penalties that leave the judge nearly as it is.
+cross-validation over questions; the largest leaves the judge nearly as it is. Real training gains
+more from few labels: compare the ways to pick, and take the numbers of labels for upper bounds.
 
 The second part asks what the same labels say of the judge's accuracy on all rows, as
 ``custos review --estimate`` corrects it. Questions are drawn anew, to see how often the interval
@@ -200,30 +201,34 @@ def pick(how: str, odds: Floats, count: int, rng: np.random.Generator) -> tuple[
     return systematic_sample(chances, confidence[:, None], rng), chances
 
 
-def rounds(rows: Rows, how: str, error: float, rng: np.random.Generator) -> list[float]:
-    """Label rows round by round; return the agreement on other questions, first without labels."""
+def rounds(rows: Rows, how: str, error: float, rng: np.random.Generator) -> Floats:
+    """Label rows round by round; return the agreement, first without labels.
+
+    It is the judge's agreement on all rows and what it gained on the questions that are no part of
+    the pool, so that luck with questions cancels.
+    """
     names = rng.permutation(np.unique(rows.questions))
     in_pool = np.isin(rows.questions, names[: round(POOL * len(names))])
     pool, others = rows[in_pool], rows[~in_pool]
     said = pool.right ^ (rng.random(len(pool.right)) < error)
     is_labelled = np.zeros(len(said), bool)
     judge = learnt(pool[:0], said[:0], 1.0)
-    agreement = [float(((judge(others) > 0) == others.right).mean())]
+    agreement = [((judge(others) > 0) == others.right).mean()]
     for size in SIZES:
         left = np.flatnonzero(~is_labelled)
         picked, _ = pick(how, judge(pool[left]), size - int(is_labelled.sum()), rng)
         is_labelled[left[picked]] = True
         judge = learnt_best(pool[is_labelled], said[is_labelled])
-        agreement.append(float(((judge(others) > 0) == others.right).mean()))
-    return agreement
+        agreement.append(((judge(others) > 0) == others.right).mean())
+    return ((rows.odds > 0) == rows.right).mean() + np.array(agreement) - agreement[0]
 
 
-def labels_until(agreement: Sequence[float], level: float) -> float:
+def labels_until(agreement: Floats, level: float) -> float:
     """Find how many labels agreement takes to reach a level, inf if it does not.
 
     Agreement is made to rise first, by isotonic regression, so that luck in one round is none.
     """
-    risen = isotonic_regression(np.asarray(agreement)).x
+    risen = isotonic_regression(agreement).x
     if risen[-1] < level:
         return np.inf
     after = int(np.argmax(risen >= level))

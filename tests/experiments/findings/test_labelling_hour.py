@@ -65,11 +65,11 @@ def test_rows_are_picked() -> None:
 
 
 def test_labels_until_a_level() -> None:
-    rising = [0.5, *(0.5 + 0.4 * size / SIZES[-1] for size in SIZES)]
+    rising = np.array([0.5, *(0.5 + 0.4 * size / SIZES[-1] for size in SIZES)])
     assert labels_until(rising, 0.7) == pytest.approx(SIZES[-1] / 2)
     assert labels_until(rising, 0.4) == 0
     assert labels_until(rising, 0.95) == np.inf
-    lucky = [0.5, 0.8, *([0.6] * 7), 0.9]
+    lucky = np.array([0.5, 0.8, *([0.6] * (len(SIZES) - 2)), 0.9])
     assert labels_until(lucky, 0.7) > SIZES[-2], "one lucky round is no level"
 
 
