@@ -11,7 +11,7 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class PageItem:
     name: str
     """Name that no other item of the page has."""
     cells: Sequence[object]
-    """Its cells in the file that the page saves; ``None`` where a person's answer goes."""
+    """Its cells in the file that the page saves; ``None`` where an answer or a stamp goes."""
     texts: Mapping[str, str]
     """What people see, each text under its heading."""
     pictures: Sequence[str] = ()
@@ -61,12 +61,14 @@ def write_page(
     columns: Sequence[str],
     items: Sequence[PageItem],
     *,
+    stamps: tuple[str, str] | None = None,
     keeps_open: bool = False,
     delimiter: str = ",",
 ) -> None:
     """Write a page that asks the entries of every item, and saves a table of the columns.
 
-    The columns of answers are called as their entries. With ``keeps_open`` the table has a line for
+    The columns of answers are called as their entries. ``stamps`` are the columns that say who gave
+    the answers of an item, and when. With ``keeps_open`` the table has a line for
     items without an answer, too. What is filled in is kept in the browser under a digest of the
     page's content, so that another page never reads it.
     """
@@ -103,6 +105,7 @@ def write_page(
         "entries": asked,
         "columns": [str(spreadsheet_cell(name)) for name in columns],
         "items": shown,
+        "stamps": stamps or (),
         "keepsOpen": keeps_open,
         "delimiter": delimiter,
     }
@@ -130,6 +133,9 @@ def write_label_page(
     requests: Sequence[JudgeRequest | None],
     label_column: str,
     shown: Collection[str],
+    *,
+    in_words: Callable[[str], str] = str,
+    stamps: tuple[str, str] | None = None,
     delimiter: str = ",",
 ) -> None:
     """Write a page on which a person labels the rows of a table, and which saves that table.
@@ -142,31 +148,40 @@ def write_label_page(
             ``None``: it is no valid request, and may have any label of the others.
         label_column: The column that a person fills in.
         shown: The columns that a person reads. The others are folded.
+        in_words: Spells a label as the table does.
+        stamps: The columns that say who labelled a row, and when.
         delimiter: What separates the cells of the table.
 
     Raises:
         CustosError: If a picture cannot be read; the error names the row.
     """
-    at = columns.index(label_column)
+    given = {columns.index(name) for name in (label_column, *(stamps or ()))}
     options = dict[str, str]()
     items = []
     for number, (row, request) in enumerate(zip(rows, requests, strict=True), 1):
         texts = {name: str(cell) for name, cell in zip(columns, row, strict=True) if cell}
-        cells: list[object] = ["" if cell is None else cell for cell in row]
-        cells[at] = None
+        cells = [None if n in given else "" if c is None else c for n, c in enumerate(row)]
         pictures, labels = list[str](), None
         if request is not None:
             with errors_at(f"row {number}"):
                 pictures = [picture_url(source) for source in request.images]
             task = get_task(request.task)
-            labels = task.labels(task.rubric(request))
+            labels = [in_words(label) for label in task.labels(task.rubric(request))]
             options |= dict.fromkeys(labels, "")
         read = {name: text for name, text in texts.items() if name in shown}
         folded = {name: text for name, text in texts.items() if name not in shown}
         items.append(PageItem(str(number), cells, read, pictures, folded, options=labels))
     entry = Entry(label_column, "Label", options=options)
     write_page(
-        path, "review", LABEL_GUIDE, [entry], columns, items, keeps_open=True, delimiter=delimiter
+        path,
+        "review",
+        LABEL_GUIDE,
+        [entry],
+        columns,
+        items,
+        stamps=stamps,
+        keeps_open=True,
+        delimiter=delimiter,
     )
 
 

@@ -1,5 +1,5 @@
 "use strict";
-const { form, digest, entries, items, columns, delimiter, keepsOpen } = JSON.parse(
+const { form, digest, entries, items, columns, stamps, delimiter, keepsOpen } = JSON.parse(
   document.getElementById("content").textContent,
 );
 const KEYS = "1234567890qwertziopadfghjklyxcvb";
@@ -267,12 +267,13 @@ function nextOpen() {
 const NUMBER = /^[+-]?\d+([.,]\d+)?$/;
 const FORMULA = /^(?=[=+\-@\t\r\n＝＋－＠]|(?:~')*\\N$)|(?<![^,;\t\r\n])(?=(?:~')*"*[=+\-@＝＋－＠]|(?:~')+"*[\t\r\n])/g;
 
+// As judging/files/csv_rows.py does, which takes the guards away again.
+const guarded = (text) => (NUMBER.test(text) ? text : text.replace(FORMULA, "~'"));
+
 function answered(entry, item) {
   const given = valuesOf(item);
   const value = (isAsked(entry, given) && given[entry.name]) || "";
-  const text = Array.isArray(value) ? value.join("; ") : value;
-  // Guarded as judging/files/csv_rows.py does, which takes the guards away again.
-  return NUMBER.test(text) ? text : text.replace(FORMULA, "~'");
+  return guarded(Array.isArray(value) ? value.join("; ") : value);
 }
 
 function quoted(text, always = false) {
@@ -281,14 +282,17 @@ function quoted(text, always = false) {
 }
 
 // Items that are started and not finished have no answers: half a row is none.
+function answerAt(column, item) {
+  const kept = filled[item.item];
+  if (faultOf(item)) return "";
+  if (column === stamps[0]) return guarded(byId("annotator").value.trim());
+  if (column === stamps[1]) return kept ? new Date(kept.at).toISOString().slice(0, 19) + "Z" : "";
+  return answered(entries.find((entry) => entry.name === column), item);
+}
+
 function fileLines() {
   const finished = items.filter((item) => !faultOf(item));
-  const cells = (item) =>
-    item.cells.map((cell, number) => {
-      if (cell !== null) return cell;
-      const entry = entries.find((other) => other.name === columns[number]);
-      return faultOf(item) ? "" : answered(entry, item);
-    });
+  const cells = (item) => item.cells.map((cell, number) => cell ?? answerAt(columns[number], item));
   const header = columns.map((name) => quoted(name, delimiter === "\t"));
   const lines = (keepsOpen ? items : finished).map((item) => cells(item).map((cell) => quoted(cell)));
   const text = "\ufeff" + [header, ...lines].map((line) => line.join(delimiter) + "\r\n").join("");

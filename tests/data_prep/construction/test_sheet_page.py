@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from PIL import Image
@@ -174,7 +175,7 @@ def label_page(
         requests.append(JudgeRequest.model_validate({"id": "1", "task": "hieval-qs", **fields}))
     page = folder / "review.html"
     shown = ("question", "response")
-    write_label_page(page, COLUMNS, rows, requests, "label", shown, delimiter)
+    write_label_page(page, COLUMNS, rows, requests, "label", shown, delimiter=delimiter)
     return page, rows
 
 
@@ -211,6 +212,33 @@ def test_a_table_of_tabs_stays_one(browser: Chrome, tmp_path: Path) -> None:
         tmp_path / "expected.tsv", COLUMNS, [[*row[:2], "Wrong", *row[3:]] for row in rows]
     )
     assert list(file.rows()) == list(CsvFile(tmp_path / "expected.tsv").rows())
+
+
+def test_a_table_says_who_labelled_a_row_and_when_in_its_own_words(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    columns = ["q", "verdict", "by", "at"]
+    fields = {"question": "Q?", "references": ["a"], "reference_mode": "any", "response": "a"}
+    request = JudgeRequest.model_validate({"id": "1", "task": "hieval-qs", **fields})
+    write_label_page(
+        tmp_path / "page.html",
+        columns,
+        [["Q?", None, None, None]] * 2,
+        [request] * 2,
+        "verdict",
+        ("q",),
+        in_words={"Correct": "richtig", "Wrong": "falsch"}.__getitem__,
+        stamps=("by", "at"),
+        delimiter=";",
+    )
+    open_page(browser, tmp_path / "page.html", tmp_path)
+    browser.find_element("id", "annotator").send_keys("Ana", Keys.ENTER)
+    before = datetime.now(UTC).replace(microsecond=0)
+    type_keys(browser, "f", "s")
+    header, first, second = saved(tmp_path, "Ana.csv").read_text("utf-8-sig").splitlines()
+    assert header == "q;verdict;by;at"
+    assert first.startswith("Q?;falsch;Ana;") and second == "Q?;;;"
+    assert before <= datetime.fromisoformat(first.split(";")[3]) <= datetime.now(UTC)
 
 
 def test_two_tabs_do_not_overwrite_each_other(browser: Chrome, tmp_path: Path) -> None:
