@@ -12,8 +12,8 @@ Training a judge thousands of times takes too long. What learns here is its line
 order, a step of training moves a judge's log-odds along their gradient by the adapter's weights. So
 a logistic regression on that gradient, at the tokens of the response and in the upper half of the
 layers, starts as the judge and goes on as its training begins. Its penalty is chosen by
-cross-validation over questions; the largest leaves the judge nearly as it is. Real training gains
-more from few labels: compare the ways to pick, and take the numbers of labels for upper bounds.
+cross-validation over questions; the largest leaves the judge nearly as it is. So compare the ways
+to pick rows; the numbers of labels are not those of real training.
 
 The second part asks what the same labels say of the judge's accuracy on all rows, as
 ``custos review --estimate`` corrects it. Questions are drawn anew, to see how often the interval
@@ -113,7 +113,7 @@ def log_odds_gradients(source: str, examples: Sequence[LabelledExample]) -> Floa
     if folder is None:
         raise CustosError(f"{source}: expected a run folder or a shipped judge")
     card = read_card(folder)
-    backbone = load_backbone(card.backbone, version=card.backbone_version)
+    backbone = load_backbone(card.backbone, device="cpu", version=card.backbone_version)
     adapted = load_adapter(backbone.model, folder, trainable=True).eval()
     half = backbone.model.config.get_text_config().num_hidden_layers // 2
     weights = []
@@ -354,8 +354,8 @@ def main(argv: Sequence[str]) -> None:
     )
     parser.add_argument("judge", help="run folder or shipped judge")
     parser.add_argument("--data", type=Path, action="append", required=True, help="labelled rows")
-    parser.add_argument("--errors", type=float, nargs="+", default=[0.05, 0.0, 0.15])
-    parser.add_argument("--levels", type=float, nargs="+", default=[0.8, 0.82])
+    parser.add_argument("--errors", type=float, nargs="+", default=[0.05, 0.15])
+    parser.add_argument("--levels", type=float, nargs="+", default=[0.8, 0.81])
     parser.add_argument("--repetitions", type=int, default=100, help="(default 100)")
     parser.add_argument("--seed", type=int, default=0, help="(default 0)")
     parser.add_argument("--picture", type=Path, help="draw both parts in this PNG file")
