@@ -213,14 +213,15 @@ def rounds(rows: Rows, how: str, error: float, rng: np.random.Generator) -> Floa
     said = pool.right ^ (rng.random(len(pool.right)) < error)
     is_labelled = np.zeros(len(said), bool)
     judge = learnt(pool[:0], said[:0], 1.0)
-    agreement = [((judge(others) > 0) == others.right).mean()]
+    agreement = [float(((judge(others) > 0) == others.right).mean())]
     for size in SIZES:
         left = np.flatnonzero(~is_labelled)
         picked, _ = pick(how, judge(pool[left]), size - int(is_labelled.sum()), rng)
         is_labelled[left[picked]] = True
         judge = learnt_best(pool[is_labelled], said[is_labelled])
-        agreement.append(((judge(others) > 0) == others.right).mean())
-    return ((rows.odds > 0) == rows.right).mean() + np.array(agreement) - agreement[0]
+        agreement.append(float(((judge(others) > 0) == others.right).mean()))
+    start = float(((rows.odds > 0) == rows.right).mean())
+    return np.array(agreement) + (start - agreement[0])
 
 
 def labels_until(agreement: Floats, level: float) -> float:

@@ -27,7 +27,7 @@ def type_keys(browser: Chrome, *keys: str) -> None:
 
 def saved(folder: Path, name: str) -> Path:
     path, deadline = folder / name, time.monotonic() + 60
-    while not path.exists():
+    while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < deadline, "nothing was saved"
         time.sleep(0.05)
     return path
