@@ -19,6 +19,7 @@ from cli.shared.review_file import (
     DIFFER,
     DRAWN,
     NO_LABEL,
+    PAGE,
     PERSONS_LABEL,
     TWO_READINGS,
     ReviewRow,
@@ -59,7 +60,9 @@ def review(
     *,
     source: Annotated[Path, typer.Option("--in", help=f"The {TABLE_FORMATS}, that was graded.")],
     table_options: TableOptions,
-    out: Annotated[Path | None, typer.Option("--out", "--csv", callback=output_file)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "--csv", "--html", callback=output_file)
+    ] = None,
     num_rows: Annotated[int | None, typer.Option("--rows", min=1)] = None,
     by: str | None = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -85,15 +88,16 @@ def review(
     Example: custos review --merge review.csv --in answers.csv --mapping mapping.yaml
     --out answers-2.csv --who anna
 
-    Example: custos review verdicts.jsonl --in answers.csv --rows 200 --by model --out review.csv
+    Example: custos review verdicts.jsonl --in answers.csv --rows 200 --by model --html review.html
 
     Example: custos review verdicts.jsonl --in answers.csv --estimate review.csv
 
     Options:
         verdicts: Files of custos grade (JSONL, CSV, TSV, XLSX or Parquet), one for each judge.
             Default: --merge is given.
-        out: Write the rows for people to this CSV, TSV or XLSX file, or with --merge the table, to
-            a file of its own kind. Default: --estimate is given.
+        out: Write the rows for people to this CSV, TSV or XLSX file, or HTML page, which saves the
+            table with the labels that a person gives by key or by touch; with --merge write the
+            table, to a file of its own kind. Default: --estimate is given.
         num_rows: Draw so many rows by chance, up to half of them from those that need review and
             the others likelier the less sure the judge is, with the probability of each. Default:
             all rows that need review and no others, whose labels say nothing of the rest.
@@ -124,10 +128,12 @@ def review(
         for line in _estimates(rows, estimate, source, in_table):
             typer.echo(line)
         return
-    if out.suffix not in SPREADSHEETS:
-        raise CustosError(f"--out '{out}': expected a file ending in {', '.join(SPREADSHEETS)}")
+    if out.suffix not in (*SPREADSHEETS, PAGE):
+        kinds = ", ".join((*SPREADSHEETS, PAGE))
+        raise CustosError(f"--out '{out}': expected a file ending in {kinds}")
     of_label = field_columns(in_table)[PERSONS_LABEL]
-    claim(out, partial(holds_no_labels, label=of_label))
+    # A page may be filled in.
+    claim(out, None if out.suffix == PAGE else partial(holds_no_labels, label=of_label))
     rows = list(read_review_rows(files, source, in_table))
     if num_rows is None:
         to_review = [row for row in rows if row.why[0]]

@@ -14,6 +14,7 @@ import numpy as np
 
 from cli.shared.tables import read_requests
 from cli.shared.verdicts import TABLE_SUFFIXES, cell_text, read_verdict_table
+from data_prep.construction.sheet_page import write_label_page
 from data_prep.tables.cells import (
     DEFAULT_SEPARATOR,
     as_list,
@@ -61,6 +62,9 @@ ABOUT_LABEL = tuple(
 
 Otherwise an earlier error type, for example, would be read as that of the person's new label.
 """
+SHOWN = ("question", "choices", "references", "criteria", *RESPONSES)
+"""Fields that a person reads on a page; what a judge or the user says beside them is folded."""
+PAGE = ".html"
 PREFIX = "own_"
 """Prefix of a column that keeps what such a column held, and of one that is called as ours."""
 
@@ -278,9 +282,10 @@ def write_review_file(
 ) -> dict[str, str]:
     """Write rows in the shape of their table, with an empty column for a person's label.
 
-    In a workbook its cells offer ``words``. The file has the columns of the table, and ours beside
-    them, so that the mapping of the table reads it. What earlier people said stands in columns of
-    other names, which are returned by the old ones; so do columns that are called as ours.
+    In a workbook its cells offer ``words``; a page saves such a table. The file has the columns of
+    the table, and ours beside them, so that the mapping of the table reads it. What earlier people
+    said stands in columns of other names, which are returned by the old ones; so do columns that
+    are called as ours.
     """
     of_chance = field_columns(mapping)[SAMPLING_PROBABILITY]
     ours_of_round = (of_chance, *_OF_A_ROUND)
@@ -311,10 +316,24 @@ def write_review_file(
         yield from (ours.get(name) for name in beside)
         yield from (cell_text(row.table_cells.get(name)) for name in renamed)
 
-    is_same_kind = table.path.suffix == out.suffix
+    is_same_kind = table.path.suffix == out.suffix or (table.is_csv and out.suffix == PAGE)
     delimiter = mapping.delimiter or (table.delimiter if is_same_kind else None)
     filled_rows = (list(cells_of(row, cells)) for row, cells in zip(rows, ours, strict=True))
-    write_spreadsheet(out, columns, filled_rows, delimiter, {label: words})
+    if out.suffix == PAGE:
+        column_of = field_columns(mapping)
+        write_label_page(
+            out,
+            columns,
+            list(filled_rows),
+            [row.request if isinstance(row.request, JudgeRequest) else None for row in rows],
+            label,
+            {column_of[name] for name in SHOWN if name in column_of},
+            in_words=lambda name: in_own_words(name, mapping.labels),
+            stamps=(CORRECTED_BY, CORRECTED_AT),
+            delimiter=delimiter or ",",
+        )
+    else:
+        write_spreadsheet(out, columns, filled_rows, delimiter, {label: words})
     return renamed
 
 

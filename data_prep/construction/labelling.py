@@ -14,7 +14,8 @@ from itertools import count
 from typing import Any, Literal
 
 from data_prep.construction.forms.base import Entry, Filled, Form
-from data_prep.construction.sheets import item_name, picture_url
+from data_prep.construction.sheet_page import picture_url
+from data_prep.construction.sheets import item_name
 from data_prep.errors import UnusableText
 from data_prep.tables.labels import most_given
 from judging.errors import CustosError, FieldError, errors_at

@@ -2,18 +2,11 @@
 
 A row's id may name the model that wrote a response, so people see a digest of it. Gold items, whose
 right filling is known, are mixed in to check people with.
-
-A sheet may be one HTML page, with its pictures in it, that is filled in with the keyboard alone. It
-needs no server and no other file. It keeps what is filled in within the browser and saves it as
-CSV. Its policy lets no script run but its own, because the texts come from models.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import io
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,12 +20,11 @@ from pydantic import Field
 from clients.chat import Reject
 from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
 from data_prep.construction.model_writer import load_rows
+from data_prep.construction.sheet_page import PageItem, picture_url, write_page
 from data_prep.construction.steps.base import Row, StepRow
 from data_prep.errors import UnusableText
 from judging.errors import CustosError, errors_at
-from judging.files.atomic import write_text
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
-from judging.files.pictures import read_image
 
 GOLD = "gold"
 """Field of a gold item: what is to be filled in, by entry."""
@@ -263,73 +255,22 @@ def _gold_score(form: Form, sheet: Sheet, gold: Sequence[Row]) -> tuple[int, int
     return sum(scored), len(scored)
 
 
-TEMPLATES = Path(__file__).parent / "templates"
-MOST_PIXELS = 1280
-"""Longest side of a picture on the page."""
-QUALITY = 85
-
-
 def write_sheet(path: Path, form: Form, rows: Sequence[Row]) -> None:
     """Write a sheet: ``.html`` is a page, ``.csv`` and ``.tsv`` are tables.
 
     Raise ``CustosError`` if the file has another ending, or a picture of a page cannot be read; the
     error names the row.
     """
-    if path.suffix == ".html":
-        write_text(path, _page(form, rows))
-    else:
+    if path.suffix != ".html":
         write_table(path, form, rows)
-
-
-def _page(form: Form, rows: Sequence[Row]) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    entries = [
-        {
-            "name": entry.name,
-            "prompt": entry.prompt,
-            "kind": entry.kind,
-            "options": list(entry.options.items()),
-            "askedIf": entry.asked_if,
-            "required": entry.required,
-            "prefilled": entry.prefilled,
-            "minWords": entry.min_words,
-            "leavesOut": entry.leaves_out,
-        }
-        for entry in form.entries
-    ]
+        return
+    columns = [ITEM, *(entry.name for entry in form.entries)]
     items = []
     for row in rows:
+        name = item_name(row["id"])
+        cells = [name, *[None] * len(form.entries)]
         with errors_at(f"row '{row['id']}'"):
             pictures = [picture_url(source) for source in form.pictures(row)]
-        items.append(
-            {
-                "item": item_name(row["id"]),
-                "texts": list(form.shown(row).items()),
-                "pictures": pictures,
-                "startValues": form.start_values(row),
-            }
-        )
-    content = json.dumps(
-        {"form": form.name, "entries": entries, "items": items}, ensure_ascii=False
-    )
-    script = (TEMPLATES / "sheet.js").read_text(encoding="utf-8")
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
-    )
-    return environment.get_template("sheet.html").render(
-        form=form,
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        style=(TEMPLATES / "sheet.css").read_text(encoding="utf-8"),
-        content=content.replace("<", "\\u003c"),  # It cannot end the element that it stands in.
-    )
-
-
-def picture_url(source: str) -> str:
-    """Write a picture as a data URL, scaled down to what a screen shows; errors as reading it."""
-    picture = read_image(source)
-    picture.thumbnail((MOST_PIXELS, MOST_PIXELS))
-    content = io.BytesIO()
-    picture.save(content, "JPEG", quality=QUALITY)
-    return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
+        start_values = form.start_values(row)
+        items.append(PageItem(name, cells, form.shown(row), pictures, start_values=start_values))
+    write_page(path, form.name, form.guide, form.entries, columns, items)

@@ -66,8 +66,10 @@ def write_spreadsheet(
         file.write(BYTE_ORDER_MARK)
         # Text that tabs separate has quotation marks or none; those of the header say which.
         quoting: Literal[0, 1] = csv.QUOTE_ALL if delimiter == "\t" else csv.QUOTE_MINIMAL
-        csv.writer(file, delimiter=delimiter, quoting=quoting).writerow(map(_cell, columns))
-        csv.writer(file, delimiter=delimiter).writerows(map(_cell, row) for row in rows)
+        csv.writer(file, delimiter=delimiter, quoting=quoting).writerow(
+            map(spreadsheet_cell, columns)
+        )
+        csv.writer(file, delimiter=delimiter).writerows(map(spreadsheet_cell, row) for row in rows)
 
 
 def guarded(text: str) -> str:
@@ -90,7 +92,8 @@ def _guarded_guard(value: object) -> object:
     return guarded(value) if isinstance(value, str) and unguarded(value) != value else value
 
 
-def _cell(value: object) -> object:
+def spreadsheet_cell(value: object) -> object:
+    """Make a cell of a value: a text is guarded, and what UTF-8 cannot hold replaced."""
     if not isinstance(value, str):
         return value
     text = value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

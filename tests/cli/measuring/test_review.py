@@ -17,7 +17,7 @@ from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from evaluation.correction.scores import corrected_rate
-from judging.files.csv_rows import CsvFile
+from judging.files.csv_rows import CsvFile, unguarded
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample
 from tests.cli.made_up import write_csv
@@ -93,6 +93,27 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     result = review(table, out, files)
     assert result.exit_code == 2, "labels of people are never replaced"
     assert f"--out '{out}': exists with 2 labels; name a new file" in result.stderr
+
+
+def test_a_page_saves_what_the_table_holds(table: Path, tmp_path: Path) -> None:
+    files = verdicts(tmp_path / "v.jsonl", ["Wrong", None, "Wrong"], needs_review=True)
+    page, out = tmp_path / "review.html", tmp_path / "review.csv"
+    assert review(table, out, files).exit_code == review(table, page, files).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    [content] = re.findall(r'<script type="application/json" id="content">(.*?)</script>', text)
+    held = json.loads(content)
+    file = CsvFile(out)
+    assert held["columns"] == list(file.columns)
+    assert "~'=Rome" in held["items"][0]["cells"], "guarded as in the table"
+    for item, (_, row) in zip(held["items"], file.rows(), strict=True):
+        empty = [n for n, cell in zip(held["columns"], item["cells"], strict=True) if cell is None]
+        assert empty == ["label", "corrected_by", "corrected_at"]
+        assert isinstance(row, dict)
+        given = [cell for cell in item["cells"] if cell is not None]
+        assert set(row.values()) == {unguarded(cell) for cell in given if cell}
+        assert item["options"] == ["Correct", "Wrong"]
+        assert ["judge_label", row["judge_label"]] in item["asides"]
+    assert review(table, page, files).exit_code == 2, "it may be filled in"
 
 
 def test_criteria_go_to_people_and_come_back(tmp_path: Path) -> None:
