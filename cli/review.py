@@ -145,8 +145,8 @@ def review(
     table = open_table(source, in_table.text_format)
     renamed = write_review_file(out, to_review, table, in_table, words)
     by_kind = Counter(row.why[0] for row in to_review)
-    kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
-    counts = ", ".join(f"{by_kind[kind]} {kind}" for kind in kinds if by_kind[kind])
+    reasons = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
+    counts = ", ".join(f"{by_kind[kind]} {kind}" for kind in reasons if by_kind[kind])
     counted = f": {counts}" if counts else ""
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {out}")
     if 0 < len(words) <= MOST_WORDS:
