@@ -19,7 +19,7 @@ from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
 from judging.log_lines import one_line
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Verdict, parse_record, shortened
+from judging.types import JudgeRequest, ReferenceMode, Verdict, parse_record, shortened
 
 TABLE_FORMATS = "CSV, TSV, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
 """What a table may be, for help texts."""
@@ -57,8 +57,8 @@ class TableOptions:
             character. Default: what suits its rows.
         encoding: Encoding of the file, such as cp1252 or utf-16-le. Default: UTF-8, or UTF-16 if it
             begins with a byte order mark.
-        reference_mode: any: each reference alone is right; all: together they are the answer.
-            Default: the row's, or all.
+        reference_mode: any: each reference alone is right; any-partial: so too, and a part of one is
+            Partial; all: together they are the answer. Default: the row's, or all.
         task: Task of every row; a row that names another task must have the same labels. Default:
             the row's, or hieval-qs.
         variant: Variant of the task. Default: the row's, or plain.
@@ -71,7 +71,7 @@ class TableOptions:
     separator: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
-    reference_mode: Literal["any", "all"] | None = None
+    reference_mode: ReferenceMode | None = None
     task: str | None = None
     variant: str | None = None
     reasoning: Reasoning = None

@@ -75,7 +75,7 @@ class AttackItem:
 
     def right_answer(self, draw: random.Random) -> str:
         """Draw one of the alternatives, or spell the whole answer set."""
-        if self.request.reference_mode == "any":
+        if self.request.reference_mode != "all":
             return draw.choice(self.references)
         *others, last = self.references
         return f"{', '.join(others)} and {last}" if others else last
