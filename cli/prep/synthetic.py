@@ -33,6 +33,8 @@ from data_prep.made.criterion import generate_criteria
 from data_prep.made.hard import generate_hard, kinds
 from data_prep.made.objective import generate_objective
 from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, write_pairs
+from data_prep.made.parts import MAKERS as PARTS
+from data_prep.made.parts import generate_languages, generate_omissions
 from data_prep.made.quick_scores import generate_examples
 from data_prep.splits.manifest import describe_file, load_generic
 from data_prep.splits.splits import (
@@ -110,6 +112,55 @@ def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions)
     dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
     dealt["test"] = list(generate_claims(num_test, seed, held_out=True))
     division.write(_in_splits(dealt, seed), {"name": "claims", "rows": rows, "seed": seed}, {})
+
+
+@with_groups
+def omissions(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
+    """Make answers of several parts that are complete, leave something out, or hold a wrong part.
+
+    Authors, stops, reasons, a number with its unit and others, in English, German, Spanish and
+    Chinese. What is left out makes a response Partial or, under reference_mode any, Wrong. The test
+    split uses wordings that no other split has.
+
+    Example: custos prep omissions --rows 2000 --out data/omissions
+
+    Options:
+        rows: Make this many examples, all splits together.
+    """
+    seed, targets = division.seed, division.held_out.targets(rows)
+    num_test = round(targets["test"])
+    trained = list(generate_omissions(rows - num_test, seed, held_out=False))
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    dealt["test"] = list(generate_omissions(num_test, seed, held_out=True))
+    division.write(_in_splits(dealt, seed), {"name": "omissions", "rows": rows, "seed": seed}, {})
+
+
+@with_groups
+def languages(
+    rows: Annotated[int, typer.Option(min=1)],
+    out: OutFolder,
+    task: Annotated[str, typer.Option()] = "hieval-qs",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Make test rows in English, German, Spanish and Chinese, to measure a judge by language.
+
+    All rows are test rows. custos eval counts them by metadata.language, as it does for your rows.
+
+    Example: custos prep languages --rows 800 --out data/languages
+
+    Options:
+        rows: Make this many examples, as many of each language.
+        out: Write test.jsonl, three empty splits and manifest.json to this folder.
+        task: Make rows of this task: hieval-qs, simplevqa, criterion or truthful-pair.
+        seed: Another seed gives other rows.
+    """
+    [chosen] = _chosen("--task", [task], list(PARTS))
+    division = SplitOptions(out, seed, val=0, cal=0, test=rows)
+    made = list(generate_languages(rows, seed, chosen))
+    described = {"name": "languages", "rows": rows, "task": chosen, "seed": seed}
+    division.write(
+        _in_splits({"train": [], "val": [], "cal": [], "test": made}, seed), described, {}
+    )
 
 
 @with_groups

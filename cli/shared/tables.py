@@ -57,8 +57,8 @@ class TableOptions:
             character. Default: what suits its rows.
         encoding: Encoding of the file, such as cp1252 or utf-16-le. Default: UTF-8, or UTF-16 if it
             begins with a byte order mark.
-        reference_mode: any: each reference alone is right; any-partial: so too, and a part of one is
-            Partial; all: together they are the answer. Default: the row's, or all.
+        reference_mode: any: each reference alone is right; any-partial: so too, and a part of one
+            is Partial; all: together they are the answer. Default: the row's, or all.
         task: Task of every row; a row that names another task must have the same labels. Default:
             the row's, or hieval-qs.
         variant: Variant of the task. Default: the row's, or plain.

@@ -108,7 +108,7 @@ def in_three_levels(example: LabelledExample) -> LabelledExample:
 
 
 def may_be_partial(cells: Iterable[Any], labels: Mapping[str, str]) -> bool:
-    """Tell whether a cell of a row can be the label ``Partial``, or hold those of several people."""
+    """Tell whether a cell of a row can be the label ``Partial``, or holds labels of people."""
     words = {PARTIAL, *(theirs for theirs, ours in labels.items() if score_of(ours) == PARTIAL)}
     folded = {_fold(word) for word in words}
     for cell in cells:

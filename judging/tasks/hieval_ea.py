@@ -21,9 +21,9 @@ it gives any other element, or no answer, or is cut off before a final answer.""
 Each reference alone is an acceptable answer. Correct: the final answer means the same as one. \
 Wrong: it means something else, or there is no final answer.""",
     "any-partial": """\
-Each reference alone is an acceptable answer. Correct: the final answer gives all that one reference \
-says. Partial: it gives a part of what one says, lacks the rest, and adds nothing wrong. Wrong: it \
-means something else, or there is no final answer.""",
+Each reference alone is an acceptable answer. Correct: the final answer gives all that one \
+reference says. Partial: it gives a part of what one says, lacks the rest, and adds nothing wrong. \
+Wrong: it means something else, or there is no final answer.""",
 }
 
 _TYPES = f"""\

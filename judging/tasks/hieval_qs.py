@@ -30,8 +30,8 @@ Wording and notation may differ if the meaning is the same."""
 
 _GRADED_ALTERNATIVES = """\
 You grade a response to a question. Each reference alone is an acceptable answer.
-Correct: the final answer gives all that one reference says; further detail may be added if nothing \
-contradicts it.
+Correct: the final answer gives all that one reference says; further detail may be added if \
+nothing contradicts it.
 Partial: it gives a part of what a reference says, lacks the rest, and adds nothing wrong.
 Wrong: it means something else, adds a wrong answer, gives no answer, or is cut off before a final \
 answer, even if a right value appears on the way.
@@ -127,9 +127,9 @@ def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
 def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:
     """Decide a final answer that has the value of a reference, or clearly of none.
 
-    Sets with other elements may be partly right, unless in mode ``any``, and another number may be within
-    the tolerance: neither is decided. A bare number beside a bare number is a short answer like any
-    other, of which a judge gives the probability.
+    Sets with other elements may be partly right, unless in mode ``any``, and another number may be
+    within the tolerance: neither is decided. A bare number beside a bare number is a short answer
+    like any other, of which a judge gives the probability.
     """
     references = request.references
     if final is None or (request.reference_mode == "all" and len(references) > 1):

@@ -34,6 +34,7 @@ from judging.errors import FieldError
 from judging.files.pictures import PictureSize
 from judging.files.records import refuse_repeated_keys
 from judging.judge.best_judge import choose_judge
+from judging.tasks import get_task
 from judging.types import field_names
 from serve.calls.context import require_open
 from serve.calls.errors import ApiError
