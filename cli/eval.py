@@ -18,10 +18,10 @@ from cli.shared.tables import (
     AllowDropped,
     TableOptions,
     file_digest,
-    leaves_mode_open,
     warn_of_open_modes,
 )
 from clients.kept_verdicts import request_key
+from data_prep.tables.examples import leaves_mode_open
 from evaluation.comparisons.compare import (
     MARGIN,
     MIN_COMMON,

@@ -102,6 +102,21 @@ def with_our_labels(
     return example.model_copy(update=changes)
 
 
+def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
+    """Find the label that most people gave, in their words; ``None`` if nobody gave one.
+
+    Of labels that equally many gave it is that of the person who is named first. ``labels`` says
+    which of them mean the same.
+    """
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for label in by_person.values():
+        if meaning := _fold(_translate(label, labels)):
+            first.setdefault(meaning, label)
+            counts[meaning] += 1
+    return first[max(first, key=counts.__getitem__)] if first else None
+
+
 def in_three_levels(example: LabelledExample) -> LabelledExample:
     """Return an example whose references are alternatives, of which a part is ``Partial``."""
     return example.model_copy(update={"reference_mode": "any-partial"})
@@ -133,21 +148,6 @@ def needs_three_levels(example: LabelledExample, labels: Mapping[str, str]) -> b
     given = (example.label, example.second_label, *example.annotator_labels.values())
     meant = (_fold(score_of(_translate(label, labels))) for label in given if label)
     return any(label in scores[1] - scores[0] for label in meant)
-
-
-def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
-    """Find the label that most people gave, in their words; ``None`` if nobody gave one.
-
-    Of labels that equally many gave it is that of the person who is named first. ``labels`` says
-    which of them mean the same.
-    """
-    first: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for label in by_person.values():
-        if meaning := _fold(_translate(label, labels)):
-            first.setdefault(meaning, label)
-            counts[meaning] += 1
-    return first[max(first, key=counts.__getitem__)] if first else None
 
 
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from data_prep.splits.manifest import MANIFEST_NAME, describe_file, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
-from data_prep.tables.examples import check_row_pictures, read_examples, show_doubles
+from data_prep.tables.examples import check_row_pictures, read_examples, show_doubles, show_reading
 from data_prep.tables.mapping import TableMapping, write_mapping
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
@@ -49,7 +49,7 @@ class WrittenData(NamedTuple):
     bad_rows: list[BadRow]
     """Rows that were left out."""
     doubles: list[str]
-    """Lines on rows of the training table that occur twice, if it was read."""
+    """Lines on how references were read and rows occur twice, if the tables were read."""
 
 
 def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
@@ -135,11 +135,12 @@ def write_run_data(
             )
             check_row_pictures(table, rows)
             bad_rows += bad_here.values()
+            doubles += show_reading(open_table(table, mapping.text_format), mapping, rows)
             given[split] = [
                 row if row.id else row.model_copy(update={"id": f"{Path(table).stem}-{number}"})
                 for number, row in rows
             ]
-        doubles = show_doubles(given["train"])
+        doubles += show_doubles(given["train"])
         for split in TRAINED_ON if needs_critiques else ():
             _check_critiques(files.get(split, ""), given.get(split, ()), mapping)
         divided = hold_out(given["train"], wanted, seed) if wanted else {}
