@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,12 +106,7 @@ def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions)
     Options:
         rows: Make this many examples, all splits together.
     """
-    seed, targets = division.seed, division.held_out.targets(rows)
-    num_test = round(targets["test"])
-    trained = list(generate_claims(rows - num_test, seed, held_out=False))
-    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
-    dealt["test"] = list(generate_claims(num_test, seed, held_out=True))
-    division.write(_in_splits(dealt, seed), {"name": "claims", "rows": rows, "seed": seed}, {})
+    _write_in_own_wordings("claims", generate_claims, rows, division)
 
 
 @with_groups
@@ -127,12 +122,7 @@ def omissions(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptio
     Options:
         rows: Make this many examples, all splits together.
     """
-    seed, targets = division.seed, division.held_out.targets(rows)
-    num_test = round(targets["test"])
-    trained = list(generate_omissions(rows - num_test, seed, held_out=False))
-    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
-    dealt["test"] = list(generate_omissions(num_test, seed, held_out=True))
-    division.write(_in_splits(dealt, seed), {"name": "omissions", "rows": rows, "seed": seed}, {})
+    _write_in_own_wordings("omissions", generate_omissions, rows, division)
 
 
 @with_groups
@@ -457,6 +447,18 @@ def benchmark_answers(
     division.write(splits, described, {"near_duplicates_of_test": num_near_test})
     counts = Counter(f"{row.task}: {row.label}" for members in splits.values() for row in members)
     show_counts("task and label", "rows", counts)
+
+
+def _write_in_own_wordings(
+    name: str, generate: Callable[..., Iterator[LabelledExample]], rows: int, division: SplitOptions
+) -> None:
+    """Make so many rows and write them, those of the test split in held-out wordings."""
+    seed, targets = division.seed, division.held_out.targets(rows)
+    num_test = round(targets["test"])
+    trained = list(generate(rows - num_test, seed, held_out=False))
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    dealt["test"] = list(generate(num_test, seed, held_out=True))
+    division.write(_in_splits(dealt, seed), {"name": name, "rows": rows, "seed": seed}, {})
 
 
 def _chosen(option: str, given: list[str] | None, known: list[str]) -> list[str]:

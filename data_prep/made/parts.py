@@ -71,8 +71,8 @@ def generate_omissions(num_rows: int, seed: int, *, held_out: bool) -> Iterator[
         number = index // ROWS_PER_QUESTION
         rng = seeded_rng(name, number)
         asked = _draw(rng, LANGUAGES[number % len(LANGUAGES)], split)
-        forms = {form: share for form, share in FORMS.items() if form != "set"}
-        form = draw_weighted(rng, forms if asked.is_measure else FORMS)
+        forms = {each: n for each, n in FORMS.items() if each != "set" or not asked.is_measure}
+        form = draw_weighted(rng, forms)
         references = _references(rng, asked, form)
         rng = seeded_rng(name, "response", index)
         may_add = MODES[form] == "all" and not asked.is_measure

@@ -226,9 +226,9 @@ class TableReader(Generic[RequestT]):
         if not isinstance(record, LabelledExample):
             return record
         mapping = self.mapping
-        if record.reference_mode == "any" and self._has_three_levels:
-            record = in_three_levels(record)
-        labelled = with_our_labels(record, mapping.labels, location, mapping.columns)
+        is_graded = record.reference_mode == "any" and self._has_three_levels
+        example = in_three_levels(record) if is_graded else record
+        labelled = with_our_labels(example, mapping.labels, location, mapping.columns)
         return cast(RequestT, labelled)
 
     @cached_property

@@ -311,8 +311,7 @@ def _under_known_rubric(
     if known := in_known_mode(request, task, rubrics):
         return known
     if request.reference_mode == "any-partial":
-        others = {task.rubric(_in_mode(request, mode)) for mode in ("any", "all")}
-        if others <= {*rubrics}:
+        if {task.rubric(_in_mode(request, mode)) for mode in ("any", "all")} <= {*rubrics}:
             return request
     field, change = next(
         (
