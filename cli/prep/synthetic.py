@@ -113,9 +113,8 @@ def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions)
 def omissions(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
     """Make answers of several parts that are complete, leave something out, or hold a wrong part.
 
-    Authors, stops, reasons, a number with its unit and others, in English, German, Spanish and
-    Chinese. What is left out makes a response Partial or, under reference_mode any, Wrong. The test
-    split uses wordings that no other split has.
+    In English, German, Spanish and Chinese. What is left out makes a response Partial or, under
+    reference_mode any, Wrong. The test split uses wordings that no other split has.
 
     Example: custos prep omissions --rows 2000 --out data/omissions
 
@@ -134,23 +133,21 @@ def languages(
 ) -> None:
     """Make test rows in English, German, Spanish and Chinese, to measure a judge by language.
 
-    All rows are test rows. custos eval counts them by metadata.language, as it does for your rows.
+    All are test rows; custos eval counts them by metadata.language, as it does yours.
 
     Example: custos prep languages --rows 800 --out data/languages
 
     Options:
         rows: Make this many examples, as many of each language.
-        out: Write test.jsonl, three empty splits and manifest.json to this folder.
+        out: Write test.jsonl and manifest.json to this folder.
         task: Make rows of this task: hieval-qs, simplevqa, criterion or truthful-pair.
         seed: Another seed gives other rows.
     """
-    [chosen] = _chosen("--task", [task], list(PARTS))
+    _chosen("--task", [task], list(PARTS))
     division = SplitOptions(out, seed, val=0, cal=0, test=rows)
-    made = list(generate_languages(rows, seed, chosen))
-    described = {"name": "languages", "rows": rows, "task": chosen, "seed": seed}
-    division.write(
-        _in_splits({"train": [], "val": [], "cal": [], "test": made}, seed), described, {}
-    )
+    described = {"name": "languages", "rows": rows, "task": task, "seed": seed}
+    made = list(generate_languages(rows, seed, task))
+    division.write(_in_splits({"test": made}, seed), described, {})
 
 
 @with_groups
@@ -200,9 +197,7 @@ def criterion(
     described = {"name": "criterion", "rows": rows, "kinds": kinds, "seed": seed}
     if kinds == "unseen":
         made = list(generate_criteria(rows, seed, held_out=True, unseen_kinds=True))
-        division.write(
-            _in_splits({"train": [], "val": [], "cal": [], "test": made}, seed), described, {}
-        )
+        division.write(_in_splits({"test": made}, seed), described, {})
         return
     targets = division.held_out.targets(rows)
     num_test = round(targets["test"])
