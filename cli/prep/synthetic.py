@@ -145,9 +145,8 @@ def languages(
     """
     _chosen("--task", [task], list(PARTS))
     division = SplitOptions(out, seed, val=0, cal=0, test=rows)
-    described = {"name": "languages", "rows": rows, "task": task, "seed": seed}
-    made = list(generate_languages(rows, seed, task))
-    division.write(_in_splits({"test": made}, seed), described, {})
+    splits = _in_splits({"test": list(generate_languages(rows, seed, task))}, seed)
+    division.write(splits, {"name": "languages", "rows": rows, "task": task, "seed": seed}, {})
 
 
 @with_groups
