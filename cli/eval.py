@@ -18,11 +18,11 @@ from cli.shared.tables import (
     AllowDropped,
     TableOptions,
     file_digest,
-    leaves_mode_open,
     warn_of_open_modes,
 )
 from clients.kept_verdicts import request_key
 from data_prep.tables.cells import DEFAULT_SEPARATOR
+from data_prep.tables.examples import leaves_mode_open
 from data_prep.tables.labels import in_own_words
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table

@@ -20,13 +20,13 @@ from cli.shared.tables import (
     TABLE_FORMATS,
     TableOptions,
     file_digest,
-    leaves_mode_open,
     note_doubts,
     read_requests,
     warn_of_open_modes,
 )
 from cli.shared.verdicts import JudgedRates, Summary, check_verdict_files, write_verdicts
 from clients.kept_verdicts import NumberedRequest, partial_file
+from data_prep.tables.examples import leaves_mode_open
 from data_prep.tables.source import open_table
 from judging.errors import CustosError, system_errors_at
 from judging.files.kept_work import locked

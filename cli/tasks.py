@@ -22,8 +22,9 @@ INDENT = 12
 NO_JUDGE = "none is shipped; train one, or ask the untrained model: --judge embedded"
 NOTE = """\
 A rubric is what a judge is told and the labels that it may answer. It follows from the fields
-'variant', 'reference_mode' (any: each reference is right by itself; all: the references together
-are the answer) and 'references' (plain: none are given).
+'variant', 'reference_mode' (any: each reference is right by itself; any-partial: so too, and a part
+of one is Partial; all: the references together are the answer) and 'references' (plain: none are
+given).
 
 Every row above works. Put such rows into a file, one on each line, and have them judged:
   custos grade --in answers.jsonl --out verdicts.jsonl"""

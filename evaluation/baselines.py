@@ -87,7 +87,7 @@ def containment(request: JudgeRequest) -> Label:
     occurs = [holds(request.response, reference) for reference in references]
     if not any(occurs):
         return "Wrong"
-    return "Correct" if request.reference_mode == "any" or all(occurs) else "Partial"
+    return "Correct" if request.reference_mode != "all" or all(occurs) else "Partial"
 
 
 def longer_response(request: JudgeRequest) -> str:
@@ -229,7 +229,7 @@ def _compare_elements(request: JudgeRequest, same: Callable[[str, str], bool]) -
     references = [reference for reference in request.references if reference.strip()]
     if not response or not references:
         return "Wrong"
-    if request.reference_mode == "any" or len(references) == 1:
+    if request.reference_mode != "all" or len(references) == 1:
         return "Correct" if any(same(response, reference) for reference in references) else "Wrong"
     elements = [element for element in _BETWEEN_ELEMENTS.split(response) if element.strip()]
     if any(not any(same(element, reference) for reference in references) for element in elements):

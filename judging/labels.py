@@ -15,16 +15,17 @@ from judging.types import score_of
 _MEANINGS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("Correct", "Good", "Faithful", "Pass"): (
         *("correct", "right", "ok", "okay", "good", "pass", "passed", "match", "accurate"),
-        *("faithful", "met", "satisfied"),
+        *("faithful", "met", "satisfied", "richtig", "korrekt", "correcto", "correcta", "正确"),
     ),
     ("Correct", "Good", "Pass"): ("true", "yes", "y"),
     ("Partial",): (
         *("partial", "partly", "partially", "partially correct", "partly correct"),
-        *("half", "half right", "incomplete", "mixed"),
+        *("half", "half right", "incomplete", "mixed", "teilweise", "teilweise richtig"),
+        *("parcial", "parcialmente correcto", "parcialmente correcta", "部分正确"),
     ),
     ("Wrong", "Incorrect", "Bad", "Hallucinated", "Fail"): (
         *("wrong", "incorrect", "bad", "fail", "failed", "mismatch", "inaccurate"),
-        *("hallucinated", "hallucination", "not met", "unmet"),
+        *("hallucinated", "hallucination", "not met", "unmet", "falsch", "incorrecto", "错误"),
     ),
     ("Wrong", "Incorrect", "Bad", "Fail"): ("false", "no", "n"),
     ("A",): ("response a", "answer a", "model a"),

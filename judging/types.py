@@ -23,7 +23,7 @@ from judging.base64_pictures import one_form
 from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed, nearest_name
 from judging.reasoning import without_thoughts
 
-ReferenceMode = Literal["all", "any"]
+ReferenceMode = Literal["all", "any", "any-partial"]
 Mode = Literal["score", "critique"]
 Reasoning = Literal["drop", "keep"]
 Status = Literal[
@@ -72,7 +72,8 @@ class JudgeRequest(_Record):
     references: tuple[str, ...] = ()
     """Ground truth, one string per element or alternative. A string stands for a list of one."""
     reference_mode: ReferenceMode = "all"
-    """``all``: the references together form the answer set. ``any``: each is right on its own."""
+    """``all``: the references together form the answer set. ``any``: each is right on its own.
+    ``any-partial``: so too, and a response may be partly right."""
     responses: tuple[str, ...] = Field(min_length=1, max_length=2)
     """One response, or two for pairs; ``response``, ``response_a``, ``response_b`` also work."""
     reasoning: Reasoning = Field(default="drop", exclude_if=lambda value: value == "drop")

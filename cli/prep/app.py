@@ -11,7 +11,7 @@ app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal
 for verb in (
     *(tables.table, sources.evouna, sources.truthfulqa, sources.hieval),
     *(synthetic.synthetic, synthetic.claims, synthetic.objective, synthetic.criterion),
-    *(synthetic.hard,),
+    *(synthetic.hard, synthetic.omissions, synthetic.languages),
     *(synthetic.charts, synthetic.twins, synthetic.chartom, synthetic.pairs),
     *(asking.critiques, tables.error_types, sources.truthful, synthetic.benchmark_answers),
     tables.mix,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,6 +33,8 @@ from data_prep.made.criterion import generate_criteria
 from data_prep.made.hard import generate_hard, kinds
 from data_prep.made.objective import generate_objective
 from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, write_pairs
+from data_prep.made.parts import MAKERS as PARTS
+from data_prep.made.parts import generate_languages, generate_omissions
 from data_prep.made.quick_scores import generate_examples
 from data_prep.splits.manifest import describe_file, load_generic
 from data_prep.splits.splits import (
@@ -104,12 +106,47 @@ def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions)
     Options:
         rows: Make this many examples, all splits together.
     """
-    seed, targets = division.seed, division.held_out.targets(rows)
-    num_test = round(targets["test"])
-    trained = list(generate_claims(rows - num_test, seed, held_out=False))
-    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
-    dealt["test"] = list(generate_claims(num_test, seed, held_out=True))
-    division.write(_in_splits(dealt, seed), {"name": "claims", "rows": rows, "seed": seed}, {})
+    _write_in_own_wordings("claims", generate_claims, rows, division)
+
+
+@with_groups
+def omissions(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
+    """Make answers of several parts that are complete, leave something out, or hold a wrong part.
+
+    In English, German, Spanish and Chinese. What is left out makes a response Partial or, under
+    reference_mode any, Wrong. The test split uses wordings that no other split has.
+
+    Example: custos prep omissions --rows 2000 --out data/omissions
+
+    Options:
+        rows: Make this many examples, all splits together.
+    """
+    _write_in_own_wordings("omissions", generate_omissions, rows, division)
+
+
+@with_groups
+def languages(
+    rows: Annotated[int, typer.Option(min=1)],
+    out: OutFolder,
+    task: Annotated[str, typer.Option()] = "hieval-qs",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Make test rows in English, German, Spanish and Chinese, to measure a judge by language.
+
+    All are test rows; custos eval counts them by metadata.language, as it does yours.
+
+    Example: custos prep languages --rows 800 --out data/languages
+
+    Options:
+        rows: Make this many examples, as many of each language.
+        out: Write test.jsonl and manifest.json to this folder.
+        task: Make rows of this task: hieval-qs, simplevqa, criterion or truthful-pair.
+        seed: Another seed gives other rows.
+    """
+    _chosen("--task", [task], list(PARTS))
+    division = SplitOptions(out, seed, val=0, cal=0, test=rows)
+    splits = _in_splits({"test": list(generate_languages(rows, seed, task))}, seed)
+    division.write(splits, {"name": "languages", "rows": rows, "task": task, "seed": seed}, {})
 
 
 @with_groups
@@ -159,9 +196,7 @@ def criterion(
     described = {"name": "criterion", "rows": rows, "kinds": kinds, "seed": seed}
     if kinds == "unseen":
         made = list(generate_criteria(rows, seed, held_out=True, unseen_kinds=True))
-        division.write(
-            _in_splits({"train": [], "val": [], "cal": [], "test": made}, seed), described, {}
-        )
+        division.write(_in_splits({"test": made}, seed), described, {})
         return
     targets = division.held_out.targets(rows)
     num_test = round(targets["test"])
@@ -406,6 +441,18 @@ def benchmark_answers(
     division.write(splits, described, {"near_duplicates_of_test": num_near_test})
     counts = Counter(f"{row.task}: {row.label}" for members in splits.values() for row in members)
     show_counts("task and label", "rows", counts)
+
+
+def _write_in_own_wordings(
+    name: str, generate: Callable[..., Iterator[LabelledExample]], rows: int, division: SplitOptions
+) -> None:
+    """Make so many rows and write them, those of the test split in held-out wordings."""
+    seed, targets = division.seed, division.held_out.targets(rows)
+    num_test = round(targets["test"])
+    trained = list(generate(rows - num_test, seed, held_out=False))
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    dealt["test"] = list(generate(num_test, seed, held_out=True))
+    division.write(_in_splits(dealt, seed), {"name": name, "rows": rows, "seed": seed}, {})
 
 
 def _chosen(option: str, given: list[str] | None, known: list[str]) -> list[str]:

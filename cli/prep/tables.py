@@ -11,7 +11,13 @@ import typer
 from cli.shared.options import with_groups
 from cli.shared.screen import check_skipped, show_skipped
 from cli.shared.splits import Cal, FilterOptions, Out, Seed, SourceFile, SplitOptions, Val
-from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts
+from cli.shared.tables import (
+    TABLE_FORMATS,
+    AllowDropped,
+    TableOptions,
+    note_doubts,
+    warn_of_open_modes,
+)
 from data_prep.splits.manifest import (
     Ingredient,
     count_near_duplicate_clusters,
@@ -32,6 +38,7 @@ from data_prep.splits.splits import (
 )
 from data_prep.tables.examples import (
     describe_source,
+    leaves_mode_open,
     read_examples,
     show_doubles,
     show_labels,
@@ -86,6 +93,7 @@ def table(
     )
     show_skipped(row.error for row in bad_rows.values())
     note_doubts(opened, in_table)
+    warn_of_open_modes(source, sum(leaves_mode_open(row) for _, row in rows))
     name = opened.path.stem
     examples = []
     for number, row in rows:

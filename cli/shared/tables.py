@@ -11,6 +11,7 @@ import typer
 
 from cli.shared.options import read_assignments
 from clients.kept_verdicts import NumberedRequest
+from data_prep.tables.examples import show_open_modes
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.reader import BadRow, parse_table
 from data_prep.tables.source import Table, open_table
@@ -19,7 +20,7 @@ from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
 from judging.log_lines import one_line
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Verdict, parse_record, shortened
+from judging.types import JudgeRequest, ReferenceMode, Verdict, parse_record, shortened
 
 TABLE_FORMATS = "CSV, TSV, XLSX, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
 """What a table may be, for help texts."""
@@ -57,8 +58,8 @@ class TableOptions:
             character. Default: what suits its rows.
         encoding: Encoding of the file, such as cp1252 or utf-16-le. Default: UTF-8, or UTF-16 if it
             begins with a byte order mark.
-        reference_mode: any: each reference alone is right; all: together they are the answer.
-            Default: the row's, or all.
+        reference_mode: any: each reference alone is right; any-partial: so too, and a part of one
+            is Partial; all: together they are the answer. Default: the row's, or all.
         task: Task of every row; a row that names another task must have the same labels. Default:
             the row's, or hieval-qs.
         variant: Variant of the task. Default: the row's, or plain.
@@ -71,7 +72,7 @@ class TableOptions:
     separator: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
-    reference_mode: Literal["any", "all"] | None = None
+    reference_mode: ReferenceMode | None = None
     task: str | None = None
     variant: str | None = None
     reasoning: Reasoning = None
@@ -157,21 +158,10 @@ def file_digest(source: Path) -> str | None:
     return file_sha256(source) if source.is_file() else None
 
 
-def leaves_mode_open(request: JudgeRequest) -> bool:
-    """Tell whether a request has several references and does not say how they are meant."""
-    is_open = len(request.references) > 1 and "reference_mode" not in request.model_fields_set
-    return is_open and get_task(request.task).has_reference_modes
-
-
-def warn_of_open_modes(source: Path, num_rows: int) -> None:
+def warn_of_open_modes(source: Path | str, num_rows: int) -> None:
     """Say that so many rows with several references were read as one answer in parts."""
-    if num_rows:
-        rows = "1 row has" if num_rows == 1 else f"{num_rows} rows have"
-        typer.echo(
-            f"warning: {source}: {rows} several references and no reference_mode; 'all' was taken "
-            "(together they are the answer). If each one is enough, add --reference-mode any",
-            err=True,
-        )
+    for line in show_open_modes(num_rows):
+        typer.echo(f"warning: {source}: {line}", err=True)
 
 
 def note_doubts(table: Table, mapping: TableMapping) -> None:

@@ -19,8 +19,13 @@ from judging.errors import CustosError, FieldError, errors_at
 from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import JudgeRequest, LabelledExample, ReferenceMode
 
+_MEANINGS: Mapping[ReferenceMode, str] = {
+    "all": "together they are the answer",
+    "any": "each is enough",
+    "any-partial": "each is enough, and a part of one is Partial",
+}
 _MAX_SHOWN = 6
 _MAX_CHARS = 1000
 
@@ -157,12 +162,47 @@ def show_row(number: int, example: LabelledExample) -> str:
     if example.images:
         fields.append(("Pictures", ", ".join(name[:80] for name in example.images)))
     lines = [f"row {number}: {task.full_rubric(request)}, labelled {example.label}"]
+    if len(request.references) > 1 and task.has_reference_modes:
+        numbered = enumerate(map(_printable, request.references), 1)
+        listed = "  ".join(f"({n}) {text[:_MAX_CHARS]}" for n, text in numbered)
+        meaning = _MEANINGS[request.reference_mode]
+        lines.append(f"{len(request.references)} references, {meaning}: {listed}")
     for heading, text in fields:
-        printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-        cut = printable[:_MAX_CHARS].replace("\n", "\n    ")
+        cut = _printable(text)[:_MAX_CHARS].replace("\n", "\n    ")
         rest = f" ... ({len(text):,} characters)" if len(text) > _MAX_CHARS else ""
         lines.append(f"{heading}: {cut}{rest}")
     return "\n  ".join(lines)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
+def leaves_mode_open(request: JudgeRequest) -> bool:
+    """Tell whether a request has several references and does not say how they are meant."""
+    is_open = len(request.references) > 1 and "reference_mode" not in request.model_fields_set
+    return is_open and get_task(request.task).has_reference_modes
+
+
+def show_open_modes(num_rows: int) -> list[str]:
+    """Write a line on so many rows of which :func:`leaves_mode_open` is true; none for 0."""
+    if not num_rows:
+        return []
+    rows = "1 row has" if num_rows == 1 else f"{num_rows} rows have"
+    return [
+        f"{rows} several references and no reference_mode; 'all' was taken (together they are the "
+        "answer). If each one is enough, add --reference-mode any"
+    ]
+
+
+def show_reading(
+    table: Table, mapping: TableMapping, rows: Iterable[tuple[int, LabelledExample]]
+) -> list[str]:
+    """Write lines on how the references of a table were split and are meant, where it is open."""
+    column = mapping.columns.get("references", "references")
+    num_open = sum(leaves_mode_open(row) for _, row in rows)
+    lines = [*table.doubts(column, mapping.separator), *show_open_modes(num_open)]
+    return [f"note: {table.name}: {line}" for line in lines]
 
 
 def show_labels(examples: Iterable[LabelledExample]) -> list[str]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from data_prep.tables.mapping import PERSON
 from judging.errors import FieldError
-from judging.labels import UNKNOWN, labels_option, likely_label
+from judging.labels import UNKNOWN, labels_option
 from judging.tasks import get_task
-from judging.types import LabelledExample, ReferenceMode, label_of, score_of, type_of
+from judging.tasks.hieval_qs import PARTIAL
+from judging.types import LabelledExample, label_of, score_of, type_of
 
 _MAX_SHOWN = 12
 _MAX_LABEL_CHARS = 40
+_MAX_CELL = 400
+"""Longer cells are texts, not labels of a few people."""
 _WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
@@ -34,24 +37,16 @@ class UnknownLabel(FieldError):
         task = get_task(example.task)
         self.label, self.example, self.column = theirs, example, column
         self.mapped = "" if meaning == self.label else f" mapped to '{_short(meaning)}'"
+        # A table with a Partial label is read in mode any-partial.
+        asked = in_three_levels(example) if example.reference_mode == "any" else example
         self.rubric = task.full_rubric(example)
-        self.labels = task.labels(task.rubric(example))
+        self.labels = task.labels(task.rubric(asked))
         super().__init__(
             field,
             f"{_prefix(column, field)}'{_short(self.label)}'{self.mapped} is not one of "
             f"{', '.join(self.labels)}; {_remedy([self])}",
             location,
         )
-
-    def hint(self) -> str:
-        """Name the reference mode that has the label that seems to be meant, if another one has."""
-        mode: ReferenceMode = "any" if self.example.reference_mode == "all" else "all"
-        other = self.example.model_copy(update={"reference_mode": mode})
-        task = get_task(other.task)
-        meant = likely_label(self.label, task.labels(task.rubric(other)))
-        if meant is None or meant in self.labels:
-            return ""
-        return f"'{meant}' is a label with --reference-mode {mode} only"
 
 
 def with_our_labels(
@@ -143,6 +138,39 @@ def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str |
     return first[max(first, key=counts.__getitem__)] if first else None
 
 
+def in_three_levels(example: LabelledExample) -> LabelledExample:
+    """Return an example whose references are alternatives, of which a part is ``Partial``."""
+    return example.model_copy(update={"reference_mode": "any-partial"})
+
+
+def may_be_partial(cells: Iterable[Any], labels: Mapping[str, str]) -> bool:
+    """Tell whether a cell of a row can be the label ``Partial``, or holds labels of people."""
+    words = {PARTIAL, *(theirs for theirs, ours in labels.items() if score_of(ours) == PARTIAL)}
+    folded = {_fold(word) for word in words}
+    for cell in cells:
+        if isinstance(cell, str | int | float):
+            parts = re.split(r"[=:;,\"{}]", _fold(str(cell))) if len(str(cell)) < _MAX_CELL else ()
+            if folded & {part.strip() for part in parts}:
+                return True
+        elif cell and isinstance(cell, Mapping | list | tuple):
+            return True
+    return False
+
+
+def needs_three_levels(example: LabelledExample, labels: Mapping[str, str]) -> bool:
+    """Tell whether somebody gave an example a score that only mode ``any-partial`` has."""
+    if example.reference_mode != "any":
+        return False
+    task = get_task(example.task)
+    scores = [
+        {_fold(score_of(label)) for label in task.labels(task.rubric(each))}
+        for each in (example, in_three_levels(example))
+    ]
+    given = (example.label, example.second_label, *example.annotator_labels.values())
+    meant = (_fold(score_of(_translate(label, labels))) for label in given if label)
+    return any(label in scores[1] - scores[0] for label in meant)
+
+
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
     """List the labels that tasks do not have, by row, those that they have, and the remedy."""
     by_rubric: dict[str, dict[int, UnknownLabel]] = {}
@@ -182,11 +210,8 @@ def _remedy(errors: Sequence[UnknownLabel]) -> str:
     option = labels_option(choices, columns) if is_short else None
     if option is None:
         return "translate them under 'labels' in a file for --mapping"
-    by_label = {error.label: error for error in errors}
-    hints = list(dict.fromkeys(filter(None, (error.hint() for error in by_label.values()))))
-    choice = [f"with a label of the task for each {UNKNOWN}"] if f"={UNKNOWN}" in option else []
-    notes = ", ".join([*choice, *hints])
-    return f"add {option}{f' ({notes})' if notes else ''}"
+    choice = f" (with a label of the task for each {UNKNOWN})" if f"={UNKNOWN}" in option else ""
+    return f"add {option}{choice}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -21,7 +21,13 @@ from data_prep.tables.cells import (
     part_options,
     with_nested_columns,
 )
-from data_prep.tables.labels import most_given, with_our_labels
+from data_prep.tables.labels import (
+    in_three_levels,
+    may_be_partial,
+    most_given,
+    needs_three_levels,
+    with_our_labels,
+)
 from data_prep.tables.mapping import (
     ANNOTATOR_LABELS,
     METADATA,
@@ -220,8 +226,29 @@ class TableReader(Generic[RequestT]):
         if not isinstance(record, LabelledExample):
             return record
         mapping = self.mapping
-        labelled = with_our_labels(record, mapping.labels, location, mapping.columns)
+        is_graded = record.reference_mode == "any" and self._has_three_levels
+        example = in_three_levels(record) if is_graded else record
+        labelled = with_our_labels(example, mapping.labels, location, mapping.columns)
         return cast(RequestT, labelled)
+
+    @cached_property
+    def _has_three_levels(self) -> bool:
+        """Tell whether people called a row of mode ``any`` partly right: then any row may be.
+
+        The table is read for it, once.
+        """
+        labels, columns = self.mapping.labels, self.mapping.columns.values()
+        for _, stored in self.table.rows():
+            row = with_nested_columns(stored, columns)
+            if not isinstance(row, dict) or not may_be_partial(row.values(), labels):
+                continue
+            try:
+                record = self._record(row)
+            except CustosError:  # is reported with the row
+                continue
+            if isinstance(record, LabelledExample) and needs_three_levels(record, labels):
+                return True
+        return False
 
     def _record(self, row: dict[str, Any]) -> RequestT:
         if self.is_open:

@@ -10,6 +10,7 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -44,6 +45,7 @@ NUMBER_WORDS = {
 SMALL_WORDS = frozenset({"of", "and", "in", "on", "to", "for", "de", "la", "at", "by", "with"})
 """Words that two answers may share without a common meaning."""
 
+_CONJUNCTION = re.compile(r"(?P<head>.+)\s(?P<word>and|&|und|y|et)\s+(?P<tail>.+)", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w%]|[.,]\d)")
 
 
@@ -75,22 +77,46 @@ class AttackItem:
 
     def right_answer(self, draw: random.Random) -> str:
         """Draw one of the alternatives, or spell the whole answer set."""
-        if self.request.reference_mode == "any":
+        if self.request.reference_mode != "all":
             return draw.choice(self.references)
-        *others, last = self.references
-        return f"{', '.join(others)} and {last}" if others else last
+        return _joined(self.references)
+
+    def parts(self, draw: random.Random) -> dict[str, str]:
+        """Draw a part of the right answer, which lacks the rest, and the whole in another order.
+
+        They are ``part`` and ``reordered``. The parts are the references of an answer set, or what
+        stands before and after the last conjunction of a reference, each in several words, with a
+        number, or a list. Empty where an answer has no parts, or one of them is right by itself.
+        """
+        if self.request.reference_mode == "all" and len(self.references) > 1:
+            size = draw.randint(1, len(self.references) - 1)
+            kept = draw.sample(self.references, size)
+            whole = f" {_plain(_joined(kept))} "
+            if all(_plain(text) in whole for text in self.references):
+                return {}
+            return {"part": _joined(kept), "reordered": _joined(self.references[::-1])}
+        halves = [match for text in self.references if (match := _CONJUNCTION.fullmatch(text))]
+        if not halves:
+            return {}
+        match = draw.choice(halves)
+        head, tail = match["head"].rstrip(", "), match["tail"]
+        part = draw.choice((head, tail))
+        if not all(map(_can_stand_alone, (head, tail))) or self.holds_reference(part):
+            return {}
+        return {"part": part, "reordered": f"{tail} {match['word']} {head}"}
 
     def slots(self, draw: random.Random) -> dict[str, str]:
         """Fill the slots that wordings can name.
 
         They are ``question``, ``right`` and the headings of the judge's prompt; ``wrong`` and
-        ``other_wrong`` where wrong answers are known, and ``near_miss`` where the right answer
-        holds a number.
+        ``other_wrong`` where wrong answers are known, ``near_miss`` where the right answer holds a
+        number, and ``part`` and ``reordered`` where it has :meth:`parts`.
         """
         right = self.right_answer(draw)
         wrong = draw.sample(self.wrong_answers, min(2, len(self.wrong_answers)))
         fields = get_task(self.request.task).item(self.request)
         near_miss = self._near_miss(right, draw)
+        parts = self.parts(copy(draw))  # other draws stay as they were without it
         return {
             "question": self.request.question,
             "right": right,
@@ -99,6 +125,7 @@ class AttackItem:
             "response_heading": fields[-1].heading,
             **dict(zip(("wrong", "other_wrong"), wrong, strict=False)),
             **({"near_miss": near_miss} if near_miss else {}),
+            **parts,
         }
 
     def is_short(self, answer: str) -> bool:
@@ -224,6 +251,16 @@ def _plain(text: str) -> str:
 
 def _words(text: str) -> set[str]:
     return set(_plain(text).replace("-", " ").split()) - SMALL_WORDS
+
+
+def _joined(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _can_stand_alone(part: str) -> bool:
+    """Tell whether a part is more than half of a name, which Trinidad (and Tobago) is not."""
+    return len(part.split()) > 1 or any(map(str.isdigit, part))
 
 
 def _initials(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -242,7 +242,14 @@ def _lack_of(folder: Path) -> str:
 
 RequestT = TypeVar("RequestT", bound=JudgeRequest)
 
-REFERENCE_MODES: tuple[ReferenceMode, ...] = ("any", "all")
+REFERENCE_MODES: tuple[ReferenceMode, ...] = ("any", "all", "any-partial")
+_KNOWN_IN: Mapping[ReferenceMode, tuple[ReferenceMode, ...]] = {
+    "any": ("all", "any-partial"),
+    "all": ("any", "any-partial"),
+    "any-partial": ("all",),
+}
+"""Modes in which a request with one reference asks for the same, by its own mode. A judge that
+knows no ``Partial`` cannot take one that asks for it."""
 
 
 def resolve(
@@ -250,10 +257,10 @@ def resolve(
 ) -> RequestT:
     """Return a request with the mode and the reference mode that a judge takes it in.
 
-    A request without a ``mode`` gets the judge's own, or ``critique`` if it brings one. A single
-    reference means the same in both reference modes, so that a judge that knows one of them takes
-    the request in that one. Without a card a judge knows every rubric of its tasks. The
-    ``FieldError`` says what to change.
+    A request without a ``mode`` gets the judge's own, or ``critique`` if it brings one. It is taken
+    in a reference mode that the judge knows, as :func:`in_known_mode` says; ``any-partial`` also
+    from a judge that knows both ``any`` and ``all``, of whose rules it is made. Without a card a
+    judge knows every rubric of its tasks. The ``FieldError`` says what to change.
     """
     task = get_task(request.task)
     if task.name not in tasks:
@@ -303,6 +310,9 @@ def _under_known_rubric(
     """Return a request in the reference mode that a judge knows, or say what else to change."""
     if known := in_known_mode(request, task, rubrics):
         return known
+    if request.reference_mode == "any-partial":
+        if {task.rubric(_in_mode(request, mode)) for mode in ("any", "all")} <= {*rubrics}:
+            return request
     field, change = next(
         (
             (field, change)
@@ -323,24 +333,28 @@ def _under_known_rubric(
 
 
 def in_known_mode(request: RequestT, task: JudgeTask, rubrics: Collection[str]) -> RequestT | None:
-    """Return a request in a reference mode under which its rubric is known; ``None`` if in neither.
+    """Return a request in a reference mode under which its rubric is known; ``None`` if in none.
 
-    Only a request with one reference may change it.
+    A request with one reference may change it. With several, ``any`` is taken as ``any-partial`` by
+    a judge that knows only that: each reference is still enough.
     """
-    if task.rubric(request) in rubrics:
-        return request
-    for mode in REFERENCE_MODES if len(request.references) == 1 else ():
-        in_mode = request.model_copy(update={"reference_mode": mode})
-        if task.rubric(in_mode) in rubrics:
-            return in_mode
-    return None
+    is_single = len(request.references) == 1
+    others: Sequence[ReferenceMode] = _KNOWN_IN[request.reference_mode] if is_single else ()
+    if request.reference_mode == "any" and not is_single:
+        others = ("any-partial",)
+    in_modes = (request, *(_in_mode(request, mode) for mode in others))
+    return next((each for each in in_modes if task.rubric(each) in rubrics), None)
+
+
+def _in_mode(request: RequestT, mode: ReferenceMode) -> RequestT:
+    return request.model_copy(update={"reference_mode": mode})
 
 
 def _changes(request: JudgeRequest, task: JudgeTask) -> Iterator[tuple[str, str, JudgeRequest]]:
     """Yield changes that lead to another rubric, the smallest first: field, advice, result."""
     for mode in REFERENCE_MODES:
-        changed = request.model_copy(update={"reference_mode": mode})
-        yield "reference_mode", f"set reference_mode to '{mode}' (--reference-mode {mode})", changed
+        advice = f"set reference_mode to '{mode}' (--reference-mode {mode})"
+        yield "reference_mode", advice, _in_mode(request, mode)
     advice = "leave the references out" if request.references else "give a reference"
     references = () if request.references else ("any",)
     yield "references", advice, request.model_copy(update={"references": references})
@@ -348,5 +362,5 @@ def _changes(request: JudgeRequest, task: JudgeTask) -> Iterator[tuple[str, str,
         changed = request.model_copy(update={"variant": variant})
         yield "variant", f"set variant to '{variant}'", changed
         for mode in REFERENCE_MODES:
-            in_mode = changed.model_copy(update={"reference_mode": mode})
-            yield "variant", f"set variant to '{variant}' and reference_mode to '{mode}'", in_mode
+            advice = f"set variant to '{variant}' and reference_mode to '{mode}'"
+            yield "variant", advice, _in_mode(changed, mode)

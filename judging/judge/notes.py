@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from judging.files.pictures import megapixels
 from judging.rules.answer_options import options_of
-from judging.tasks.base import JudgeTask
+from judging.tasks.base import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:  # torch is not needed to read a verdict
@@ -60,6 +60,12 @@ def measured_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
     """Say that nothing was measured of a judge on such a request: untrained, or no options seen."""
     if card is None:
         return "not measured on this task"
+    task = get_task(request.task)
+    if (rubric := task.rubric(request)) not in card.tasks[task.name]:
+        return (
+            f"this judge was not trained under {rubric}, nor measured on it; its confidence is not "
+            "calibrated"
+        )
     if card.listed_options or not options_of(request):
         return None
     return "this judge was not trained on questions that list options, nor measured on them"

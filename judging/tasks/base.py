@@ -371,7 +371,8 @@ def register_rubrics(task: str, path: Path) -> str:
     ``path`` is a YAML file that maps each of its rubrics to an instruction. One with a mark of
     :data:`MARKS` is the whole message, as official graders send it: chat models get nothing else.
     The new task's name holds a hash of the instructions; judges trained on ``task`` refuse it.
-    Rubrics that are missing or unknown raise ``CustosError``.
+    Rubrics that are missing or unknown raise ``CustosError``; those of mode ``any-partial`` may be
+    missing, and then have the instruction of ``task``.
     """
     published = get_task(task)
     instructions = _read_rubrics(path, tuple(published.rows_by_rubric()))
@@ -386,16 +387,16 @@ def register_rubrics(task: str, path: Path) -> str:
 
             def instruction(self, rubric: str) -> str:
                 """Return the instruction of the file."""
-                return instructions[rubric]
+                return instructions.get(rubric) or super().instruction(rubric)
 
             def whole_prompt(self, request: JudgeRequest) -> str | None:
                 """Return the instruction with its marks replaced; ``None`` if it has none."""
-                text = instructions[self.rubric(request)]
+                text = self.instruction(self.rubric(request))
                 return _filled(text, request) if _MARK.search(text) else None
 
             def parse(self, text: str, rubric: str) -> str | None:
                 """Return the label, read as the official grader does where it was asked so."""
-                is_whole = _MARK.search(instructions[rubric]) is not None
+                is_whole = _MARK.search(self.instruction(rubric)) is not None
                 parse = published.parse_official if is_whole else published.parse
                 return parse(text, rubric)
 
@@ -418,7 +419,8 @@ def _read_rubrics(path: Path, names: tuple[str, ...]) -> dict[str, str]:
         raise CustosError(f"{path}: expected every rubric's name and its text")
     if unknown := [name for name in rubrics if name not in names]:
         raise CustosError(f"{path}: rubric '{unknown[0]}' is not one of {', '.join(names)}")
-    for name in names:
+    given = [name for name in names if name in rubrics or not name.endswith("/any-partial")]
+    for name in given:
         if not isinstance(rubrics.get(name), str) or not rubrics[name].strip():
             raise CustosError(f"{path}: rubric '{name}' has no text")
-    return {name: rubrics[name].strip() for name in names}
+    return {name: rubrics[name].strip() for name in given}

@@ -58,7 +58,7 @@ class Criterion(BareLabelTask):
         """Return the question, if there is one, references, criteria and the response."""
         fields = [Field("Question", request.question)] if request.question.strip() else []
         if request.references:
-            between = " / " if request.reference_mode == "any" else "; "
+            between = "; " if request.reference_mode == "all" else " / "
             fields.append(Field("Reference", between.join(request.references)))
         fields += [Field("Criterion", text) for text in request.criteria if text.strip()]
         return (*fields, Field("Response", request.response, is_response=True))

@@ -20,6 +20,10 @@ it gives any other element, or no answer, or is cut off before a final answer.""
     "any": """\
 Each reference alone is an acceptable answer. Correct: the final answer means the same as one. \
 Wrong: it means something else, or there is no final answer.""",
+    "any-partial": """\
+Each reference alone is an acceptable answer. Correct: the final answer gives all that one \
+reference says. Partial: it gives a part of what one says, lacks the rest, and adds nothing wrong. \
+Wrong: it means something else, or there is no final answer.""",
 }
 
 _TYPES = f"""\
@@ -39,7 +43,8 @@ class HiEvalErrorAnalysis(HiEvalTask):
     """Score of a response and, unless it is right, the type of its error, from text and image.
 
     HiEval-EA (paper section 3.2). ``Correct`` never carries a type; ``Partial`` and ``Wrong``
-    always do. Under ``reference_mode`` ``any`` there is no ``Partial``.
+    always do. Under ``reference_mode`` ``any`` there is no ``Partial``; under ``any-partial`` there
+    is.
     """
 
     name = "hieval-ea"
@@ -55,7 +60,7 @@ class HiEvalErrorAnalysis(HiEvalTask):
         """List all criteria of the paper for scores and error types."""
         variant, mode = rubric.split("/")
         tolerance = TOLERANCE if variant == "tolerance" else ""
-        errors = f"{PARTIAL} or {WRONG}" if mode == "all" else WRONG
+        errors = WRONG if mode == "any" else f"{PARTIAL} or {WRONG}"
         return (
             "You grade a response to a question about an image.\n"
             f"{_SCORES[mode]}{tolerance}\n{_TYPES}\n"
@@ -64,7 +69,7 @@ class HiEvalErrorAnalysis(HiEvalTask):
 
     def labels(self, rubric: str) -> tuple[str, ...]:
         """Return ``Correct``, then every error type of each other score."""
-        scores = (PARTIAL, WRONG) if rubric.endswith("/all") else (WRONG,)
+        scores = (WRONG,) if rubric.endswith("/any") else (PARTIAL, WRONG)
         return (
             CORRECT,
             *(f"{score}; {error_type}" for score in scores for error_type in ERROR_TYPES),

@@ -28,6 +28,17 @@ Wrong: it means something else, adds a wrong answer, gives no answer, or is cut 
 answer, even if a right value appears on the way.
 Wording and notation may differ if the meaning is the same."""
 
+_GRADED_ALTERNATIVES = """\
+You grade a response to a question. Each reference alone is an acceptable answer.
+Correct: the final answer gives all that one reference says; further detail may be added if \
+nothing contradicts it.
+Partial: it gives a part of what a reference says, lacks the rest, and adds nothing wrong.
+Wrong: it means something else, adds a wrong answer, gives no answer, or is cut off before a final \
+answer, even if a right value appears on the way.
+Wording and notation may differ if the meaning is the same."""
+
+_CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_ALTERNATIVES}
+
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
@@ -65,8 +76,8 @@ class HiEvalQuickScore(HiEvalTask):
     """Quick score of a response against accepted answers, from the text alone.
 
     HiEval-QS (paper section 3.1, Figure 9): three labels, no error analysis. Under
-    ``reference_mode`` ``any`` a response cannot be partly right, so the declared labels are
-    ``Correct`` and ``Wrong``.
+    ``reference_mode`` ``any`` no response counts as partly right, so the declared labels are
+    ``Correct`` and ``Wrong``; under ``any-partial`` there are three.
     """
 
     name = "hieval-qs"
@@ -80,16 +91,15 @@ class HiEvalQuickScore(HiEvalTask):
     reads_pictures = False
 
     def instruction(self, rubric: str) -> str:
-        """List all criteria of the paper, for a whole answer set or for alternatives."""
+        """List all criteria, for a whole answer set or for alternatives."""
         variant, mode = rubric.split("/")
-        criteria = _ANSWER_SET if mode == "all" else _ALTERNATIVES
-        answers = f"{CORRECT}, {PARTIAL} or {WRONG}" if mode == "all" else f"{CORRECT} or {WRONG}"
+        answers = f"{CORRECT} or {WRONG}" if mode == "any" else f"{CORRECT}, {PARTIAL} or {WRONG}"
         tolerance = TOLERANCE if variant == "tolerance" else ""
-        return f"{criteria}{tolerance}\nAnswer with one word: {answers}."
+        return f"{_CRITERIA[mode]}{tolerance}\nAnswer with one word: {answers}."
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return the labels, best first; without ``Partial`` for alternatives."""
-        return (CORRECT, PARTIAL, WRONG) if rubric.endswith("/all") else (CORRECT, WRONG)
+        """Return the labels, best first; without ``Partial`` under ``any``."""
+        return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
         """Decide a final answer that is a listed option and no more, or is mathematics."""
@@ -108,7 +118,7 @@ def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
         return None
     label = WRONG
     if named in right:
-        is_whole = len(right) == 1 or request.reference_mode == "any"
+        is_whole = len(right) == 1 or request.reference_mode != "all"
         label = CORRECT if is_whole else PARTIAL
     option = lettered(named, options[named])
     return Ruling("scored", label, f"decided by rule: the response is option {option}")
@@ -117,9 +127,9 @@ def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
 def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:
     """Decide a final answer that has the value of a reference, or clearly of none.
 
-    Sets with other elements may be partly right in mode ``all``, and another number may be within
-    the tolerance: neither is decided. A bare number beside a bare number is a short answer like any
-    other, of which a judge gives the probability.
+    Sets with other elements may be partly right, unless in mode ``any``, and another number may be
+    within the tolerance: neither is decided. A bare number beside a bare number is a short answer
+    like any other, of which a judge gives the probability.
     """
     references = request.references
     if final is None or (request.reference_mode == "all" and len(references) > 1):
@@ -128,7 +138,8 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
         return None
     results = {same_mathematics(reference, final) for reference in references}
     may_be_near = request.variant == "tolerance" or (
-        request.reference_mode == "all" and any(mark in final + references[0] for mark in ",;{")
+        request.reference_mode != "any"
+        and any(mark in text for text in (final, *references) for mark in ",;{")
     )
     if True in results:
         return Ruling("scored", CORRECT, "decided by rule: the values are equal")

@@ -24,6 +24,7 @@ from serve.chat.layout import ALTERNATIVES, PromptFields, PromptLayout, decoded
 from serve.chat.messages import ChatRequest, Turn
 from serve.chat.models import ChatModel
 from serve.chat.slots import (
+    PARTIAL,
     Boolean,
     Decision,
     Label,
@@ -115,7 +116,7 @@ def read_prompt(
     layout, fields = contract.cut(text, system)
     form, tool = _form(chat, contract, layout, fields)
     texts = fields.texts
-    references, reference_mode = _references(layout, texts.get("reference", ""))
+    references, reference_mode = _references(contract, layout, texts.get("reference", ""))
     names = ("response_a", "response_b") if "response_a" in texts else ("response",)
     if not {*names} <= texts.keys():
         raise ApiError(422, "the prompt holds no response to judge", "messages")
@@ -221,11 +222,18 @@ def _scaled(form: Mapping[str, Slot], fields: PromptFields) -> Mapping[str, Slot
     return scaled(form, *map(int, ends))
 
 
-def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
-    """Read the references: one, or several with one of ``ALTERNATIVES`` between them."""
+def _references(
+    contract: Contract, layout: PromptLayout, text: str
+) -> tuple[tuple[str, ...], ReferenceMode]:
+    """Read the references: one, or several with one of ``ALTERNATIVES`` between them.
+
+    A script that reads partial credit has it for alternatives, too.
+    """
+    has_partial = PARTIAL in (layout.words or contract.words)
     for separator, mode in ALTERNATIVES.items():
         if separator in text:
-            return tuple(part.strip() for part in text.split(separator) if part.strip()), mode
+            texts = tuple(part.strip() for part in text.split(separator) if part.strip())
+            return texts, "any-partial" if mode == "any" and has_partial else mode
     return (text,) if text else (), layout.reference_mode
 
 

@@ -34,6 +34,7 @@ from judging.errors import FieldError
 from judging.files.pictures import PictureSize
 from judging.files.records import refuse_repeated_keys
 from judging.judge.best_judge import choose_judge
+from judging.tasks import get_task
 from judging.types import field_names
 from serve.calls.context import require_open
 from serve.calls.errors import ApiError
@@ -324,7 +325,7 @@ def _take_judge(decoded: dict[str, Any], service: Service, prefix: str = "") -> 
 
 
 NOT_MEASURED_HEADER = "X-Not-Measured"
-"""Header of an answer whose judge has no figures on the task."""
+"""Header of an answer whose judge has no figures on the task, or was not trained on its rubric."""
 EVENT = {
     "type": "object",
     "properties": {
@@ -387,22 +388,28 @@ def routes(service: Service) -> APIRouter:
 def not_measured_headers(
     requests: Iterable[CheckedRequest], verdicts: Iterable[Verdict]
 ) -> dict[str, str]:
-    """Build the header that names judges and tasks without figures; empty if all have some.
+    """Build the header that names judges with what they lack figures on; empty if all have some.
 
     No judge was asked for what a rule decided. Characters that no header may hold are
     percent-encoded, as in an address.
     """
-    asked = {
-        (each.name, each.request.task): each.judge.folder
+    named = dict.fromkeys(
+        f"{each.name} on {part}"
         for each, verdict in zip(requests, verdicts, strict=True)
-        if verdict.posterior
-    }
-    texts = [
-        f"{name} on {task}"
-        for (name, task), folder in asked.items()
-        if _lacks_figures(folder, task)
-    ]
+        if verdict.posterior and (part := _without_figures(each))
+    )
+    texts = list(named)
     return {NOT_MEASURED_HEADER: quote(", ".join(texts), safe=f"{punctuation} ")} if texts else {}
+
+
+def _without_figures(asked: CheckedRequest) -> str | None:
+    """Name the task that a judge has no figures on, or the rubric that it was not trained for."""
+    task = get_task(asked.request.task)
+    if _lacks_figures(asked.judge.folder, task.name):
+        return task.name
+    card = asked.judge.card_for(task.name)
+    is_known = card is None or task.rubric(asked.request) in card.tasks[task.name]
+    return None if is_known else task.full_rubric(asked.request)
 
 
 @lru_cache(maxsize=1024)

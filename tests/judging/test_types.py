@@ -46,7 +46,7 @@ def test_responses_and_references_under_any_name() -> None:
         ({"response_b": "b"}, "a pair needs both"),
         ({"response": "a", "responses": ["a"]}, "give only one of"),
         ({"response": "a", "response_a": "a", "response_b": "b"}, "give only one of"),
-        ({"response": "a", "reference_mode": "some"}, "'all' or 'any'"),
+        ({"response": "a", "reference_mode": "some"}, "'all', 'any' or 'any-partial'"),
         ({"response": "a" * (MAX_TEXT_CHARS + 1)}, "at most 200000 characters"),
         ({"response": 3}, "valid string"),
     ],

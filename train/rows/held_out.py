@@ -14,7 +14,7 @@ from data_prep.splits.manifest import (
 )
 from data_prep.splits.near_duplicates import cluster_together
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, as_split, split_examples
-from data_prep.tables.examples import check_row_pictures, read_examples, show_doubles
+from data_prep.tables.examples import check_row_pictures, read_examples, show_doubles, show_reading
 from data_prep.tables.mapping import (
     MAPPING_SUFFIXES,
     TableMapping,
@@ -82,7 +82,7 @@ class WrittenData(NamedTuple):
     bad_rows: list[BadRow]
     """Rows that were left out."""
     doubles: list[str]
-    """Lines on rows of the training tables that occur twice, if they were read."""
+    """Lines on how references were read and rows occur twice, if the tables were read."""
 
 
 def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
@@ -246,12 +246,15 @@ def write_run_data(
             )
             check_row_pictures(table.name, rows)
             bad_rows += bad_here.values()
+            doubles += show_reading(
+                open_table(table.name, table.mapping.text_format), table.mapping, rows
+            )
             stem = Path(table.name).stem
             given[split] += [
                 row if row.id else row.model_copy(update={"id": f"{stem}-{number}"})
                 for number, row in rows
             ]
-        doubles = show_doubles((row.id, row) for row in given["train"])
+        doubles += show_doubles((row.id, row) for row in given["train"])
         for split in TRAINED_ON if needs_critiques else ():
             _check_critiques(files.get(split, ()), given.get(split, ()))
         divided, num_near = dict[Split, list[LabelledExample]](), 0

@@ -13,7 +13,7 @@ const task = () => settings.tasks[form.task.value];
 
 /** What a judge takes of a task: its example, and its choices of variant and reference mode. */
 const offer = (judge = form.judge.value) => settings.judges[judge][form.task.value];
-const MODES = { any: "any one reference", all: "all references together" };
+const MODES = { any: "any one reference", "any-partial": "any one reference, partly for a part of it", all: "all references together" };
 
 /** What the fields held when an example was last filled in; later changes are the user's own. */
 let filled = null;

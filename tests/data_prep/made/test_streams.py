@@ -20,6 +20,8 @@ from data_prep.made.elements import chinese, english
 from data_prep.made.mathematics import make_problem
 from data_prep.made.objective import KIND_SHARES, generate_objective
 from data_prep.made.pairs import generate_pairs
+from data_prep.made.parts import LANGUAGES, generate_languages, generate_omissions
+from data_prep.made.parts import MAKERS as LANGUAGE_TASKS
 from data_prep.made.quick_scores import generate_examples
 from data_prep.made.words.wordings import (
     Wording,
@@ -39,6 +41,9 @@ MAKERS: dict[str, Callable[[int, int], Iterator[LabelledExample]]] = {
     "claims": lambda count, seed: generate_claims(count, seed, held_out=False),
     "tested claims": lambda count, seed: generate_claims(count, seed, held_out=True),
     "criterion": lambda count, seed: generate_criteria(count, seed, held_out=False),
+    "omissions": lambda count, seed: generate_omissions(count, seed, held_out=False),
+    "tested omissions": lambda count, seed: generate_omissions(count, seed, held_out=True),
+    "languages": lambda count, seed: generate_languages(count, seed, "hieval-qs"),
     "objective": lambda count, seed: generate_objective(count, seed, held_out=False),
     "answers": lambda count, seed: generate_benchmark_answers(count, seed, "train"),
     "tested answers": lambda count, seed: generate_benchmark_answers(count, seed, "test"),
@@ -227,3 +232,57 @@ def test_sympy_agrees_on_what_is_equal(kind: str) -> None:
             for forms in (problem.right, *problem.wrong)
         )
         assert all(len(values) == 1 and right not in values for values in wrong)
+
+
+def given_parts(row: LabelledExample) -> list[str]:
+    """List the parts of a row's answer that its response holds, from the first reference's text."""
+    [joined, *_] = row.references if row.reference_mode != "all" else [" / ".join(row.references)]
+    between = r" / |, | und | and | y |、|和"
+    parts = re.split(between, joined) if row.metadata["kind"] != "weight" else joined.split()
+    return [part for part in parts if part.casefold() in row.responses[0].casefold()]
+
+
+def test_what_a_response_leaves_out_decides_its_label() -> None:
+    """Complete and incomplete answers have the same sentences; languages are equally frequent."""
+    rows = list(generate_omissions(1600, 3, held_out=False))
+    counts = Counter((row.metadata["behaviour"], row.reference_mode, row.label) for row in rows)
+    assert {key[1:] for key in counts if key[0] == "omission"} == {
+        ("all", "Partial"),
+        ("any", "Wrong"),
+        ("any-partial", "Partial"),
+    }
+    assert {label for behaviour, _, label in counts if behaviour == "complete"} == {"Correct"}
+    assert {label for behaviour, _, label in counts if behaviour in ("replaced", "added")} == {
+        "Wrong"
+    }
+    assert not any(mode != "all" for behaviour, mode, _ in counts if behaviour == "added")
+    assert set(Counter(row.metadata["language"] for row in rows).values()) == {400}
+    for row in rows:
+        if row.metadata["language"] == "zh" and row.metadata["kind"] == "weight":
+            continue  # written without a space
+        number = len(given_parts(row))
+        joined = max(1, len(row.references)) if row.reference_mode == "all" else 1
+        assert number >= 1 or row.metadata["behaviour"] == "replaced", row
+        if row.metadata["behaviour"] == "complete" and joined > 1:
+            assert number == len(row.references), row
+        if row.metadata["behaviour"] == "omission" and joined > 1:
+            assert 0 < number < len(row.references), row
+
+
+def test_wordings_of_omissions_in_tests_are_their_own() -> None:
+    words = words_of("parts")
+    for language in LANGUAGES:
+        for table in (words[language]["frames"], *words[language]["own"].values()):
+            assert not {*table["train"]} & {*table["held_out"]}
+        for table in words[language]["questions"].values():
+            assert not {*table["train"]} & {*table["held_out"]}
+
+
+@pytest.mark.parametrize("task", LANGUAGE_TASKS)
+def test_every_task_of_the_languages_takes_their_rows(task: str) -> None:
+    rows = list(generate_languages(160, 1, task))
+    assert Counter(row.metadata["language"] for row in rows) == dict.fromkeys(LANGUAGES, 40)
+    for row in rows:
+        get_task(task).check(row)
+        assert row.label in get_task(task).labels(get_task(task).rubric(row))
+    assert len({row.label for row in rows}) > 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tables.examples import read_examples
+from data_prep.tables.examples import read_examples, show_row
 from data_prep.tables.labels import UnknownLabel
 from data_prep.tables.mapping import TableMapping, read_mapping, write_mapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
@@ -199,10 +199,58 @@ def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
         "; 'right' (1 row, the first is row 1) and 'partly' (1 row, the first is row 2) are not "
         "among them; add --labels right=Correct,partly=Partial" in text
     )
-    with pytest.raises(CustosError, match="'Partial' is a label with --reference-mode all only"):
+    with pytest.raises(CustosError, match="1 of 3 rows .* add --labels partly=Partial"):
         examples(path, columns=MAP, labels={"right": "Correct"}, reference_mode="any")
     with pytest.raises(CustosError, match="'partly' mapped to 'Partialy'"):
         examples(path, columns=MAP, labels={**LABELS, "partly": "Partialy"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_alternatives_have_three_levels_where_people_gave_three(tmp_path: Path, kind: str) -> None:
+    """Every row of mode any is read so, also those before the first Partial one."""
+    words = {"gut": "Correct", "zum Teil": "Partial", "schlecht": "Wrong"}
+    rows = [
+        {**dict.fromkeys(("question", "response"), text), "references": "a|b", "note": label}
+        for text, label in (("one", "gut"), ("two", " Zum Teil"), ("three", "schlecht"))
+    ]
+    columns = {"label": "note"}
+    given = {"columns": columns, "separator": "|", "labels": words, "reference_mode": "any"}
+    path = save_table(tmp_path / f"a.{kind}", rows, list(rows[0]))
+    read = examples(path, **given)
+    assert [row.reference_mode for row in read] == ["any-partial"] * 3
+    assert [row.label for row in read] == ["Correct", "Partial", "Wrong"]
+    two = save_table(tmp_path / f"two.{kind}", [rows[0], rows[2]], list(rows[0]))
+    assert {row.reference_mode for row in examples(two, **given)} == {"any"}
+    # A word that means Wrong, and rows that are answer sets, ask for no third level.
+    for changes in ({"labels": {**words, "zum Teil": "Wrong"}}, {"reference_mode": "all"}):
+        mode = changes.get("reference_mode", "any")
+        assert {row.reference_mode for row in examples(path, **given | changes)} == {mode}
+
+
+def test_people_and_error_types_bring_the_third_level(tmp_path: Path) -> None:
+    row = {**ROW, "reference_mode": "any", "label": "Wrong"}
+    people = {**row, "annotator_labels": {"anna": "Wrong", "ben": "Partial"}}
+    read = examples(lines(tmp_path / "a.jsonl", row, people))
+    assert [each.reference_mode for each in read] == ["any-partial"] * 2
+    sets = {**ROW, "label": "Partial", "reference_mode": "all"}
+    first, second = examples(lines(tmp_path / "b.jsonl", row, sets))
+    assert (first.reference_mode, second.reference_mode) == ("any", "all")
+    typed = {**row, "task": "hieval-ea", "label": "Partial", "error_type": "Other"}
+    [read_typed] = examples(lines(tmp_path / "c.jsonl", typed))
+    assert (read_typed.reference_mode, read_typed.label) == ("any-partial", "Partial; Other")
+
+
+def test_previews_number_references_and_say_how_they_are_meant() -> None:
+    row = LabelledExample(
+        question="q",
+        references=("x; y", "z"),
+        responses=("x",),
+        label="Wrong",
+        reference_mode="any",
+    )
+    shown = show_row(3, row)
+    assert "2 references, each is enough: (1) x; y  (2) z" in shown
+    assert "(1)" not in show_row(3, row.model_copy(update={"references": ("x; y",)}))
 
 
 def test_rows_can_be_left_out(tmp_path: Path) -> None:

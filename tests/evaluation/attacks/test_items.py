@@ -25,7 +25,7 @@ from evaluation.attacks.items import (
 from evaluation.attacks.rows import AttackRow, attack_rows, largest_pool, suffix_pool
 from judging import CustosError, JudgeRequest
 from judging.tasks import get_task
-from judging.types import LabelledExample
+from judging.types import LabelledExample, ReferenceMode
 from tests.evaluation.attacks.made_up import example, examples
 
 
@@ -104,6 +104,8 @@ def test_a_changed_number_keeps_its_notation_and_leaves_the_tolerance(
 
 
 MOST = 99
+WHO = "Neil Gaiman and Terry Pratchett"
+BOTH = example("Which two wrote Good Omens?", [WHO])
 texts = st.text(min_size=1, max_size=40).filter(str.strip)
 users_rows = st.builds(
     example,
@@ -115,7 +117,7 @@ users_rows = st.builds(
 
 
 def rows_of(name: str, wordings: int = MOST) -> list[AttackRow]:
-    return attack_rows(read_items(examples()), [name], wordings)
+    return attack_rows(read_items([*examples(), BOTH]), [name], wordings)
 
 
 @pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
@@ -141,11 +143,37 @@ def test_families_of_options_name_one_listed_option(name: str) -> None:
     for row in rows_of(name):
         request = row.request
         listed = "|".join(request.choices) or request.question
-        item = next(each for each in examples() if row.request.id.startswith(f"{each.id}/"))
+        item = next(
+            each for each in (*examples(), BOTH) if row.request.id.startswith(f"{each.id}/")
+        )
         assert sum(reference in listed for reference in item.references) >= 1
         assert request.question.startswith(item.question)
         ruling = get_task(request.task).rule(request)
         assert ruling is None or ruling.label == ("Correct" if "right" in name else "Wrong")
+
+
+@pytest.mark.parametrize(
+    ("references", "mode", "parts"),
+    [
+        ([WHO], "any", {"Neil Gaiman", "Terry Pratchett"}),
+        ([WHO], "all", {"Neil Gaiman", "Terry Pratchett"}),
+        (["Ann Lee, Bo Ray and Cy Fox"], "any", {"Ann Lee, Bo Ray", "Cy Fox"}),
+        (["12 Meter und 5 Stunden"], "any", {"12 Meter", "5 Stunden"}),
+        (["red", "blue"], "all", {"red", "blue"}),
+        (["Trinidad and Tobago"], "any", set()),
+        ([WHO, "Neil Gaiman", "Terry Pratchett"], "any", set()),
+        (["Jane Austen"], "all", set()),
+        (["red", "blue"], "any", set()),
+    ],
+)
+def test_what_is_left_out_is_certainly_missing(
+    references: list[str], mode: ReferenceMode, parts: set[str]
+) -> None:
+    item, *_ = read_items([example("Who?", references, reference_mode=mode)])
+    drawn = [item.parts(random.Random(seed)) for seed in range(40)]
+    assert {each["part"] for each in drawn if each} == parts
+    for each in drawn:
+        assert not each or all(part in each["reordered"] for part in parts)
 
 
 def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:

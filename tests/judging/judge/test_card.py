@@ -11,6 +11,7 @@ from judging.errors import CustosError, FieldError
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, choose_judge, familiarity
 from judging.judge.card import CARD_FILE, JudgeCard, check_name, resolve, shipped_judges
+from judging.judge.notes import measured_note
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Mode
 
@@ -97,7 +98,7 @@ def test_a_folder_says_what_it_lacks(file: str | None, says: str) -> None:
 
 
 PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
-ANY, ALL = ("plain/any",), ("plain/all",)
+ANY, ALL, GRADED = ("plain/any",), ("plain/all",), ("plain/any-partial",)
 
 
 def card(modes: dict[str, tuple[Mode, ...]] | None = None, **tasks: tuple[str, ...]) -> JudgeCard:
@@ -120,6 +121,10 @@ def taken(known: JudgeCard | None, **fields: Any) -> JudgeRequest:
         (ALL, "any", "all"),
         ((*ANY, *ALL), "all", "all"),
         ((*ANY, *ALL), "any", "any"),
+        ((*ANY, *ALL), "any-partial", "all"),
+        ((*ANY, *ALL, *GRADED), "any-partial", "any-partial"),
+        (GRADED, "any", "any-partial"),
+        (GRADED, "all", "any-partial"),
     ],
 )
 def test_one_reference_is_taken_in_the_mode_that_the_judge_knows(
@@ -128,6 +133,32 @@ def test_one_reference_is_taken_in_the_mode_that_the_judge_knows(
     resolved = taken(card(hieval_qs=rubrics), reference_mode=asked)
     assert resolved.reference_mode == reference_mode
     assert resolve(resolved, "mine", ("hieval-qs",), card(hieval_qs=rubrics)) == resolved
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "asked", "rubric"),
+    [
+        (GRADED, "any", "plain/any-partial"),
+        ((*ANY, *GRADED), "any", "plain/any"),
+        ((*ANY, *ALL), "any-partial", "plain/any-partial"),
+        (ANY, "any-partial", None),
+        (ALL, "any-partial", None),
+        (GRADED, "all", None),
+    ],
+)
+def test_three_levels_of_alternatives_are_taken_where_their_parts_are_known(
+    rubrics: tuple[str, ...], asked: str, rubric: str | None
+) -> None:
+    def resolved() -> JudgeRequest:
+        return taken(card(hieval_qs=rubrics), reference_mode=asked, references=("r", "s"))
+
+    if rubric is None:
+        with pytest.raises(FieldError, match="was trained for hieval-qs under"):
+            resolved()
+        return
+    assert get_task("hieval-qs").rubric(resolved()) == rubric
+    note = measured_note(card(hieval_qs=rubrics), resolved())
+    assert (note is not None) == (rubric not in rubrics)
 
 
 QS = card(hieval_qs=ANY)

@@ -216,6 +216,18 @@ def test_alternatives_and_sets_of_references_have_one_form(
         assert (judge.seen[-1].references, judge.seen[-1].reference_mode) == expected
 
 
+def test_a_script_with_partial_credit_has_it_for_alternatives(
+    http: httpx.Client, judge: KnowingJudge
+) -> None:
+    layout = CHAT_CONTRACTS.get("qa-partial").layouts[0]
+    for separator, mode in (("<OR>", "any-partial"), ("<AND>", "all")):
+        texts = {"question": "Who?", "reference": f"A B {separator} C", "response": "A"}
+        prompt = f"{' '.join(layout.cues)}\n{layout.filled(layout.template, texts)}"
+        ask(http, {"model": "custos/qa-partial", "messages": user(prompt)})
+        assert judge.seen[-1].references == ("A B", "C")
+        assert judge.seen[-1].reference_mode == mode
+
+
 def test_a_lone_system_message_is_the_prompt(http: httpx.Client) -> None:
     sent = qa("The capital of France is Paris.")
     sent["messages"][0]["role"] = "system"

@@ -27,7 +27,7 @@ from serve.requests import parse
 from serve.requests.parse import decode_body, not_measured_headers
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa
-from tests.serve.made_up import FakeJudge, picture, refused, row
+from tests.serve.made_up import FakeJudge, card_of, picture, refused, row
 from tests.serve.sockets import serving, serving_judges
 
 LIMITS = Limits()
@@ -379,6 +379,10 @@ def test_judges_and_tasks_without_figures_are_named_once() -> None:
     headers = not_measured_headers(asked, [judged] * 4)
     assert headers == {"X-Not-Measured": "measured on charthal, other on hieval-qs"}
     assert not_measured_headers(asked[:1], [judged]) == {}
+    measured.card = card_of({"hieval-qs": ("plain/any", "plain/all")})
+    graded = request("a", references=["a", "b"], reference_mode="any-partial")
+    headers = not_measured_headers([service.checked(graded, "measured")], [judged])
+    assert headers == {"X-Not-Measured": "measured on hieval-qs/plain/any-partial"}
     some_by_rule = [judged, ruled, ruled, judged]
     headers = not_measured_headers(asked, some_by_rule)
     assert headers == {"X-Not-Measured": "other on hieval-qs"}
