@@ -24,6 +24,10 @@ T = TypeVar("T")
 NUM_READING = 2
 """Texts that are read at once. Between them the event loop gets its turn at the interpreter; it
 would wait for all that are read at once."""
+REST = 3
+"""How much longer than a text was read its turn lasts. A parser lets no other thread run, so that
+the model, which asks for the interpreter thousands of times a second, would wait each time."""
+MOST_REST_S = 1.0
 SHORT = 20_000
 """Characters or bytes that are read on the event loop, which takes less time than to change
 threads."""
@@ -110,7 +114,8 @@ def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
 class Readers:
     """Reads long texts in threads, a few at a time; callers take turns.
 
-    One named caller may have ``caller_share`` of what is read at once. Used on one event loop.
+    At least half of the time nothing is read, so that the model gets on. One named caller may have
+    ``caller_share`` of what is read at once. Used on one event loop.
     """
 
     def __init__(self, caller_share: float = 1.0) -> None:
@@ -130,11 +135,14 @@ class Readers:
         await self._turns.take(caller)
         if num_held:
             num_held.hold()
+        loop = asyncio.get_running_loop()
+        start = loop.time()
 
         def end(done: asyncio.Task[T]) -> None:
             if not done.cancelled():
                 done.exception()  # asyncio would log the error of a call that is over
-            self._turns.give_back(caller)
+            rest_s = min(REST * (loop.time() - start), MOST_REST_S)
+            loop.call_later(rest_s, self._turns.give_back, caller)
             if num_held:
                 num_held.release()
 

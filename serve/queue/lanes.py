@@ -55,9 +55,10 @@ JobT = TypeVar("JobT", bound=Job)
 class Lane(Generic[JobT]):
     """The jobs of one kind that wait for one judge; their callers share the model evenly.
 
-    The model's tokens are charged to the caller that they are read for. The turn is always that of
-    the caller with the fewest. A caller without jobs saves nothing up: when it comes back, it has
-    at least as many as one of those who wait. All begin anew when nobody waits.
+    The model's tokens are charged to the caller that they are read for. The turn is always that
+    of the caller who has the fewest with its next job, so that a short one goes before equals.
+    A caller without jobs saves nothing up: when it comes back, it has at least as many as one
+    of those who wait. All begin anew when nobody waits.
     """
 
     def __init__(self) -> None:
@@ -98,17 +99,19 @@ class Lane(Generic[JobT]):
 
     def in_turns(self) -> list[JobT]:
         """Order the jobs by their turns."""
-        turns = [
-            (self._charged[caller], number, iter(queue))
-            for number, (caller, queue) in enumerate(self._queues.items())
-        ]
-        heapq.heapify(turns)
+        turns: list[tuple[int, int, JobT, Iterator[JobT]]] = []
+
+        def await_turn(charged: int, number: int, queue: Iterator[JobT]) -> None:
+            if (job := next(queue, None)) is not None:
+                heapq.heappush(turns, (charged + job.tokens, number, job, queue))
+
+        for number, (caller, queue) in enumerate(self._queues.items()):
+            await_turn(self._charged[caller], number, iter(queue))
         jobs: list[JobT] = []
         while turns:
-            charged, number, queue = heapq.heappop(turns)
-            if (job := next(queue, None)) is not None:
-                jobs.append(job)
-                heapq.heappush(turns, (charged + job.tokens, number, queue))
+            charged, number, job, rest = heapq.heappop(turns)
+            jobs.append(job)
+            await_turn(charged, number, rest)
         return jobs
 
     def charge(self, jobs: Iterable[JobT]) -> None:

@@ -115,7 +115,7 @@ def test_a_source_that_changes_meanwhile_is_noticed(
     assert not (tmp_path / "out.jsonl").exists()
 
 
-@pytest.mark.parametrize("out", ["out.xlsx", "in.jsonl"])
+@pytest.mark.parametrize("out", ["out.pdf", "in.jsonl"])
 def test_outputs_that_are_refused(run: Run, tmp_path: Path, out: str) -> None:
     result = run([row()], out=out)
     assert result.exit_code == 2

@@ -358,6 +358,14 @@ def test_where_callers_compete_a_window_is_as_long_as_its_time_allows() -> None:
     assert len(lanes.take()) == 8
 
 
+def test_a_short_job_goes_before_a_long_one_of_a_caller_who_has_as_much() -> None:
+    lanes = make_lanes(window_tokens=400)
+    lanes.add(of_caller("long", 3, tokens=400))
+    lanes.add(of_caller("short", 3))
+    lanes.short_tokens = 100
+    assert [lanes.take()[0].caller for _ in range(6)] == ["short"] * 3 + ["long"] * 3
+
+
 def test_jobs_that_are_put_back_come_first_and_cost_their_caller_nothing() -> None:
     lanes = make_lanes(window_tokens=400)
     jobs = of_caller("one", 6)
