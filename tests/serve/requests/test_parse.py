@@ -162,14 +162,18 @@ def test_values_are_counted_as_a_decoder_would(
 @pytest.mark.parametrize("body", [b'"\xff"', b'"x', b"1e999"])
 def test_a_refused_body_is_freed_at_once(body: bytes) -> None:
     """Without a cycle through its error, which lasts until Python looks for such."""
-    gc.collect()
-    gc.disable()
-    try:
-        with suppress(ApiError):
-            decode_body(body, LIMITS)
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
+
+    def num_in_cycles() -> int:
+        gc.collect()
+        gc.disable()
+        try:
+            with suppress(ApiError):
+                decode_body(body, LIMITS)
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    assert 0 in (num_in_cycles() for _ in range(5))  # another test's thread may leave some too
 
 
 def test_field_lengths_are_bounded_over_all_parts(client: TestClient) -> None:
