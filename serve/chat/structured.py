@@ -346,7 +346,9 @@ def _is_longer_scale(given: _Schema, choices: Iterable[str]) -> bool:
 
 
 def _allows(part: Mapping[str, Any], choices: list[Any] | None, numbers: Iterable[int]) -> bool:
-    low, high = part.get("minimum"), part.get("maximum")
+    """Tell whether a schema's values and bounds let all these numbers be written."""
+    low: Any = part.get("minimum")
+    high: Any = part.get("maximum")
     return all(
         (choices is None or number in choices)
         and not (_is_number(low) and number < low)
