@@ -65,7 +65,7 @@ def doctor(
     and 'not served' if no judge there takes the task.
 
     The exit status is 0 if everything that is served is ok or erred. It is 1 if something is not,
-    or if nothing is served.
+    or if nothing is ok.
 
     Example: custos doctor --url http://127.0.0.1:8000
 

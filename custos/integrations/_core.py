@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -24,6 +25,7 @@ from judging.verdicts.build import AnyJudge
 
 _WORTH = {"Correct": 1.0, "Pass": 1.0, "Partial": 0.5}
 """What an answer with a label is worth. With every other label it is worth nothing."""
+_TEXT_PARTS = ("text", "input_text", "output_text")
 _ONE_AT_A_TIME = threading.Lock()
 """Held by calls of a judge in this process, as tools ask from many threads."""
 
@@ -87,15 +89,13 @@ class Grader:
         Raises:
             FieldError: If a field is missing or wrong.
         """
-        has_messages = any(isinstance(each, Mapping) for each in reference or ())
-        several = isinstance(reference, list | tuple) and not has_messages
-        references = [text_in(each) for each in (reference if several else [reference])]
+        references = references_in(reference)
         row = {
             "reference_mode": "any" if len(references) > 1 else "all",
             **self.fields,
             **fields,
             "question": text_in(question),
-            "references": [text for text in references if text],
+            "references": references,
             "response": text_in(response),
         }
         return parse_record(JudgeRequest, row, "answer")
@@ -167,13 +167,24 @@ def _loaded(source: str) -> AnyJudge:
     return Judge.load(source)
 
 
+def references_in(value: Any) -> list[str]:
+    """Find the references in a column's value: one, or a list or an array of them."""
+    value = _plain(value)
+    has_messages = isinstance(value, list | tuple) and any(isinstance(x, Mapping) for x in value)
+    several = value if isinstance(value, list | tuple) and not has_messages else [value]
+    return [text for text in map(text_in, several) if text]
+
+
 def text_in(value: Any) -> str:
     """Find the text in what tools pass: a text, messages, a single field, or JSON.
 
-    Of messages it is the last one's, and of its parts all texts. ``None`` is an empty text.
+    Of messages it is the last one's, and of its parts all texts. ``None`` and NaN, which tables
+    have where nothing stands, are an empty text.
     """
-    match value:
+    match value := _plain(value):
         case None:
+            return ""
+        case float() if math.isnan(value):
             return ""
         case str():
             return value
@@ -184,5 +195,11 @@ def text_in(value: Any) -> str:
         case [*_, {"role": _, "content": content}]:
             return text_in(content)
         case [{"type": _}, *_]:
-            return "\n".join(part["text"] for part in value if part.get("type") == "text")
+            texts = (part.get("text") for part in value if part.get("type") in _TEXT_PARTS)
+            return "\n".join(text for text in texts if isinstance(text, str))
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _plain(value: Any) -> Any:
+    """Turn arrays and numbers of numpy and its like into those of Python."""
+    return value.tolist() if hasattr(value, "tolist") else value

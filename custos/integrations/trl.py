@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from custos.integrations._core import Grader
+from custos.integrations._core import Grader, references_in
 from judging.verdicts.build import AnyJudge
 
 
@@ -46,7 +46,7 @@ class AnswerReward:
             for index, (question, reference, completion) in enumerate(
                 zip(questions, columns[self.reference], completions, strict=True)
             )
-            if reference is not None
+            if references_in(reference)
         }
         for index, grade in zip(requests, self.grader.grades(requests.values()), strict=True):
             rewards[index] = None if grade is None else grade.expected

@@ -8,6 +8,7 @@ would send the prompt again without it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 from judging.labels import likely_label
 from judging.tasks import get_task
 from serve.calls.errors import ApiError
-from serve.chat.contract import Contract
+from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.chat.slots import PARTIAL, Boolean, Fixed, Label, Score, Slot, Text
 
 VERDICTS = frozenset(
@@ -23,19 +24,33 @@ VERDICTS = frozenset(
     "label rating judgement judgment decision outcome conclusion assessment category points "
     "answercorrect meetscriterion meetscriteria ispass".split()
 )
-"""Names, without case and signs, of keys that hold a verdict of which more or true is better."""
+"""Names, without case and spacing, of keys that hold a verdict of which more or true is better."""
+NOMINAL = frozenset("label category decision outcome conclusion".split())
+"""Those of them that hold one of several words: 1 or true may be any of them, a fault too."""
 TEXTS = frozenset(
     "reason reasons reasoning rationale explanation critique comment comments justification "
     "feedback analysis thought thoughts thinking explanations summary evaluation "
     "chainofthought".split()
 )
-CONFIDENCES = frozenset(("confidence", "probability", "certainty"))
+CONFIDENCES = frozenset(("confidence", "certainty"))
+NAME = re.compile(r"\w[\w \-.]*\??")
+"""A key without a sign that could turn its meaning round, such as ``!correct``."""
+FAULT = r"wrong|incorrect|inaccura|error|halluc|fail|mistake|invalid|unfaith|contradict|worst|bad\b"
+MERIT = r"right|correct|accura|pass|faithful|good|best|perfect|valid|success|support|satisf|\bmeet"
+POLAR = re.compile(
+    rf"(?P<negated>\b(?:no|not|without|free of|never) (?:\w+ )?)?\b(?:(?P<fault>{FAULT})|{MERIT})",
+    re.I,
+)
+CLAUSE = re.compile(r"[.;,\n]|\botherwise\b|\belse\b|\band\b|\bbut\b", re.I)
+LOW_IS_GOOD = re.compile(
+    r"\b(?:low|lower|less|smaller) .{0,20}better|\b(?:high|higher) .{0,20}worse", re.I
+)
 MOST_KEYS = 32
 MOST_CHOICES = 64
 LARGEST_BOUND = 1e9
 MOST_HOPS = 16
 """Most references from one part of a schema to another, on the way to one key."""
-UNREADABLE = ("pattern", "format", "multipleOf", "not", "if", "minLength")
+UNREADABLE = ("pattern", "format", "multipleOf", "not", "if")
 """Keywords of a schema that a filled value could violate."""
 
 
@@ -91,7 +106,7 @@ def is_verdict(key: str) -> bool:
 
 
 def _plain(key: str) -> str:
-    return "".join(filter(str.isalnum, key)).casefold()
+    return "".join(filter(str.isalnum, key)).casefold() if NAME.fullmatch(key) else ""
 
 
 def _names(value: Any) -> Iterable[str]:
@@ -146,6 +161,7 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
         given.refuse(f"'{unreadable}' is not supported", key)
     known = given.form.get(key)
     choices = [part["const"]] if "const" in part else part.get("enum")
+    is_nullable = isinstance(choices, list) and None in choices
     if isinstance(choices, list):
         choices = [each for each in choices if each is not None]
     if choices is not None and _kind(choices) is None:
@@ -158,6 +174,10 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
     if choices and kind not in (_kind(choices), "integer"):
         given.refuse(f"its values are of type '{_kind(choices)}'", key)
     plain = _plain(key)
+    if known is None and plain in VERDICTS and _is_inverted(part):
+        given.refuse("its description says that it names a fault, or that less is better", key)
+    if kind == "string" and choices and len(choices) == 1 and known is None:
+        return _only_word(given, key, choices[0], is_nullable=is_nullable)
     if kind == "string" and choices:
         return _word(given, key, plain, choices, known)
     if kind == "string":
@@ -167,7 +187,7 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
     if kind == "boolean":
         if choices not in (None, [True, False], [False, True]):
             given.refuse("it allows one value alone, whatever the verdict is", key)
-        if known is None and plain not in VERDICTS:
+        if known is None and plain not in VERDICTS - NOMINAL:
             _refuse_unknown(given, key)
         return Boolean()
     if kind in ("number", "integer"):
@@ -200,21 +220,58 @@ def _text(
     if isinstance(known, Label):
         return known
     if isinstance(known, Text) or plain in TEXTS:
-        most = part.get("maxLength")
-        return Text(most if isinstance(most, int) else None)
+        most, least = part.get("maxLength"), part.get("minLength", 0)
+        if not (most is None or _is_number(most) and most > 0):
+            given.refuse("maxLength leaves no room for a text", key)
+        if not _is_number(least) or least > 1:
+            given.refuse("'minLength' is not supported, but for 1", key)
+        return Text(None if most is None else int(most))
     if plain in VERDICTS:
         given.refuse("the words of its verdicts are not told: give an enum", key)
     _refuse_unknown(given, key)
 
 
+def _is_inverted(part: Mapping[str, Any]) -> bool:
+    """Tell whether a description says that true or more is worse: a fault under a neutral name."""
+    text = part.get("description")
+    if not isinstance(text, str):
+        return False
+    if LOW_IS_GOOD.search(text):
+        return True
+    ends = [part.get(name) for name in ("minimum", "maximum")]
+    is_number = all(map(_is_number, ends))
+    low, high = (rf"(?<![\d.]){re.escape(str(end)[:20])}(?![\d.])" for end in ends)
+    low = low if is_number else r"\b(?:false|no (?:if|when|means))\b"
+    for clause in CLAUSE.split(text):
+        if match := POLAR.search(clause):
+            is_fault = bool(match["fault"]) is not bool(match["negated"])
+            at_low, at_high = (bool(re.search(end, clause, re.I)) for end in (low, high))
+            if not is_number or at_low is not at_high:
+                return is_fault is not at_low
+            if not at_low and not POLAR.search(clause, match.end()):
+                return is_fault  # "how wrong it is", but not "0 (wrong) to 5 (right)"
+    return False
+
+
+def _only_word(given: _Schema, key: str, word: str, *, is_nullable: bool) -> Fixed:
+    """Take the only word that a key allows, if nobody can read a verdict out of it."""
+    if (
+        is_nullable
+        or _plain(key) in VERDICTS
+        or re.search(f"{FAULT}|{MERIT}", key, re.I)
+        or likely_label(word, ("Correct", PARTIAL, "Wrong"))
+        or re.search(f"{FAULT}|{MERIT}", word, re.I)
+    ):
+        given.refuse("it allows one value alone, whatever the verdict is", key)
+    return Fixed(word)
+
+
 def _word(given: _Schema, key: str, plain: str, choices: list[Any], known: Slot | None) -> Slot:
     """Choose a word for every label; one without a word of its own counts as the worst."""
-    if len(choices) == 1 and known is None and plain not in VERDICTS:
-        return Fixed(choices[0])
     if known is None and plain not in VERDICTS:
         _refuse_unknown(given, key)
     words = given.words
-    if {*words.values()} <= {*choices}:
+    if {*words.values()} <= {*choices} and (known or not _is_longer_scale(given, choices)):
         return Label(dict(words))
     labels = tuple(words)
     # The label that each value names, among the task's labels and among those of quick scores.
@@ -245,8 +302,10 @@ def _score(
 ) -> Slot:
     words = given.words
     if isinstance(known, Label) and all(word.isdecimal() for word in words.values()):
-        return Label({label: int(word) for label, word in words.items()})
-    if not isinstance(known, Score) and plain not in VERDICTS | CONFIDENCES:
+        numbers = {label: int(word) for label, word in words.items()}
+        if _allows(part, choices, numbers.values()):
+            return Label(numbers)
+    if not isinstance(known, Score) and plain not in (VERDICTS - NOMINAL) | CONFIDENCES:
         _refuse_unknown(given, key)
     values = tuple(sorted({each for each in choices or () if not isinstance(each, bool)}))
     is_integer = part.get("type") == "integer"
@@ -257,8 +316,10 @@ def _score(
     if values:
         low, high = values[0], values[-1]
     elif isinstance(known, Score) and (low is None or high is None):
-        low, high, values = known.low, known.high, known.values
-        is_integer = is_integer or known.is_integer
+        low, high = (known.low if low is None else low), (known.high if high is None else high)
+        values, is_integer = known.values, is_integer or known.is_integer
+    if part.get("exclusiveMinimum") is not None or part.get("exclusiveMaximum") is not None:
+        given.refuse("exclusive bounds are not supported: give minimum and maximum", key)
     if is_integer and _is_number(low) and _is_number(high):
         low, high = math.ceil(low), math.floor(high)
     if not (_is_number(low) and _is_number(high) and low < high):
@@ -267,10 +328,32 @@ def _score(
             "two numbers",
             key,
         )
-    if part.get("exclusiveMinimum") is not None or part.get("exclusiveMaximum") is not None:
-        given.refuse("exclusive bounds are not supported: give minimum and maximum", key)
     return Score(
         low, high, is_integer, values, is_confidence=plain in CONFIDENCES and known is None
+    )
+
+
+def _is_longer_scale(given: _Schema, choices: Iterable[str]) -> bool:
+    """Tell whether letters or numbers go on beside the script's own, as in grades from A to F.
+
+    On such a scale the script's word for a wrong answer may be a good grade.
+    """
+    task = given.contract.task
+    contracts = [each for each in CHAT_CONTRACTS if each.task == task]
+    known = {*given.words.values()}
+    known |= {each.words[PARTIAL] for each in contracts if PARTIAL in each.words}
+    return any(len(each) == 1 or each.isdecimal() for each in {*choices} - known)
+
+
+def _allows(part: Mapping[str, Any], choices: list[Any] | None, numbers: Iterable[int]) -> bool:
+    """Tell whether a schema's values and bounds let all these numbers be written."""
+    low: Any = part.get("minimum")
+    high: Any = part.get("maximum")
+    return all(
+        (choices is None or number in choices)
+        and not (_is_number(low) and number < low)
+        and not (_is_number(high) and number > high)
+        for number in numbers
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from custos.integrations._core import Grader, NoLabel, grader_of, text_in
@@ -117,6 +118,32 @@ def test_several_references_are_alternatives_unless_said_otherwise() -> None:
 )
 def test_texts_are_found_in_what_tools_pass(value: Any, text: str) -> None:
     assert text_in(value) == text
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        (42, ("42",)),
+        (0, ("0",)),
+        (3.5, ("3.5",)),
+        (True, ("true",)),
+        (np.int64(7), ("7",)),
+        (np.array(["a", "b"]), ("a", "b")),
+        (np.array([]), ()),
+        (math.nan, ()),
+        ([math.nan, "a"], ("a",)),
+        (None, ()),
+    ],
+)
+def test_references_of_any_column(reference: Any, found: tuple[str, ...]) -> None:
+    request = Grader(Labels(), task="criterion", criteria=["x"]).request("?", reference, "y")
+    assert request.references == found
+
+
+def test_a_row_whose_reference_is_missing_has_no_reward() -> None:
+    reward = AnswerReward(Labels())
+    given = reward(["?"] * 3, [RIGHT] * 3, reference=["The Elbe.", math.nan, ""])
+    assert given == [pytest.approx(0.85), None, None]
 
 
 def test_without_a_label_there_is_an_error() -> None:

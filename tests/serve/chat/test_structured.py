@@ -82,6 +82,7 @@ def test_a_verdict_fills(part: Any, right: Any, wrong: Any) -> None:
         ("pass", {"type": "boolean", "enum": [True]}),
         ("score", {"type": "number"}),
         ("score", {"type": "number", "minimum": 0}),
+        ("score", {"type": "number", "minimum": "((", "maximum": 1, "description": "correct"}),
         ("score", {"type": "number", "minimum": 1, "maximum": 1}),
         ("score", {"type": "number", "minimum": 0, "maximum": 1e999}),
         ("score", {"enum": [1]}),
@@ -104,6 +105,18 @@ def test_a_verdict_fills(part: Any, right: Any, wrong: Any) -> None:
         ("score", {"enum": [0, "1"]}),
         ("answer", {"type": "string"}),
         ("reason", {"type": "string", "pattern": "^x"}),
+        ("reason", {"type": "string", "minLength": 2}),
+        ("reason", {"type": "string", "maxLength": -3}),
+        ("!correct", {"type": "boolean"}),
+        ("¬correct", {"type": "boolean"}),
+        ("-score", {"type": "boolean"}),
+        ("label", {"type": "boolean"}),
+        ("category", {"enum": [0, 1]}),
+        ("probability", {"type": "number", "minimum": 0, "maximum": 1}),
+        ("grade", {"enum": ["A", "B", "C", "I"]}),
+        ("status", {"enum": ["ok", None]}),
+        ("status", {"const": "passed"}),
+        ("error", {"const": "none"}),
         ("verdict", {}),
         ("verdict", "boolean"),
     ],
@@ -114,6 +127,71 @@ def test_what_nobody_tells_is_refused(key: str, part: Any) -> None:
         form(root=root, **{"pass": {"type": "boolean"}, key: part})
     assert refused.value.status == 422
     assert refused.value.field == f"s.properties.{key}"
+
+
+@pytest.mark.parametrize(
+    ("part", "description"),
+    [
+        ({"type": "boolean"}, "True if the response contains a hallucination."),
+        ({"type": "boolean"}, "whether the answer is wrong"),
+        ({"type": "boolean"}, "False if it is correct, true otherwise"),
+        ({"enum": ["yes", "no"]}, "yes when there are mistakes"),
+        ({"type": "integer", **SCALE}, "0 is perfect, 10 is the worst"),
+        ({"type": "number", **SCALE}, "How wrong the answer is"),
+        ({"type": "number", **SCALE}, "Lower is better"),
+    ],
+)
+def test_a_description_may_turn_a_neutral_name_round(part: Any, description: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        form(result={**part, "description": description})
+    assert refused.value.field == "s.properties.result"
+
+
+@pytest.mark.parametrize(
+    ("part", "description"),
+    [
+        ({"type": "boolean"}, "True if the answer is correct, false if it is wrong"),
+        ({"type": "boolean"}, "False if wrong, true if right"),
+        ({"type": "boolean"}, "True if it has no errors"),
+        ({"type": "integer", **SCALE}, "0 is the worst, 10 is the best"),
+        ({"type": "number", **SCALE}, "Correctness, from 0 (wrong) to 10 (right)"),
+        ({"type": "number", **SCALE}, "A score"),
+    ],
+)
+def test_a_description_may_say_what_the_name_says(part: Any, description: str) -> None:
+    slots = form(result={**part, "description": description})
+    right, wrong = (filled(slots, decision(p))["result"] for p in (0.9, 0.1))
+    assert right > wrong
+
+
+def test_a_script_s_letters_are_no_school_grades() -> None:
+    """On that scale the script's word for a wrong answer, B, would be a good grade."""
+    simpleqa = CHAT_CONTRACTS.get("simpleqa")
+    with pytest.raises(ApiError):
+        form(contract=simpleqa, grade={"enum": [*"ABCDF"]})
+    words = {"Correct": "A", "Incorrect": "B", "Not attempted": "C"}
+    assert form(contract=simpleqa, grade={"enum": [*"ABC"]}) == {"grade": Label(words)}
+
+
+def test_the_schema_s_scale_goes_before_the_script_s() -> None:
+    ragas, rubric = CHAT_CONTRACTS.get("ragas-answer-accuracy"), "promptfoo-rubric"
+    for part in ({"type": "integer", "minimum": 1, "maximum": 5}, {"enum": [1, 3, 5]}):
+        assert (slot := form(contract=ragas, rating=part)["rating"])
+        assert isinstance(slot, Score) and (slot.low, slot.high) == (1, 5)
+    assert form(contract=ragas, rating={"enum": [0, 2, 4]})["rating"] == Label(
+        {"Correct": 4, "Partial": 2, "Wrong": 0}
+    )
+    with pytest.raises(ApiError):
+        form(contract=CHAT_CONTRACTS.get(rubric), score={"type": "number", "minimum": 5})
+
+
+def test_a_word_that_says_nothing_may_be_the_only_one() -> None:
+    slots = form(
+        type={"const": "review"},
+        reason={"type": "string", "minLength": 1},
+        passed={"type": "boolean"},
+    )
+    assert filled(slots, decision(0.1))["type"] == "review"
 
 
 @pytest.mark.parametrize(
