@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,12 @@ from serve.chat.wire import (
     with_first_part,
 )
 from serve.queue.service import Service
-from serve.requests.parse import measured_pictures, read_body, with_pictures
+from serve.requests.parse import (
+    measured_pictures,
+    not_measured_headers,
+    read_body,
+    with_pictures,
+)
 
 BODY = {
     "required": True,
@@ -100,19 +105,21 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
     ) -> tuple[ChatRequest, ReplyFrame, Reply]:
         chat = await service.readers.read(len(body), parse_chat, body, service.limits, translate)
         model = models.get(chat.model, chat)
-        fingerprint, tool, reply = await _reply(chat, model, service, deadline)
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
-        return chat, ReplyFrame(model.name, fingerprint, num_top, chat.n or 1, tool), reply
+        frame = partial(ReplyFrame, model.name, num_top=num_top, num_copies=chat.n or 1)
+        return chat, *await _reply(chat, model, service, deadline, frame)
 
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def complete_chat(request: Request) -> Response:
         """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
         (chat, frame, reply), _ = await read_body(request, service, read_chat)
         if not chat.stream:
-            return JSONResponse(await unless_gone(request, as_object(frame, reply)))
+            content = await unless_gone(request, as_object(frame, reply))
+            return JSONResponse(content, headers=frame.headers)
         parts = await unless_gone(request, with_first_part(with_heartbeat(reply)))
         with_usage = bool(chat.stream_options and chat.stream_options.include_usage)
-        return EventSourceResponse(as_events(frame, parts, with_usage=with_usage))
+        events = as_events(frame, parts, with_usage=with_usage)
+        return EventSourceResponse(events, headers=frame.headers)
 
     @router.post("/v1/responses", openapi_extra={"requestBody": RESPONSES_BODY})
     async def create_response(request: Request) -> Response:
@@ -124,7 +131,7 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
             pieces, ending = await unless_gone(request, whole(reply))
         except ApiError as error:
             raise renamed(error) from None
-        return JSONResponse(as_response(frame, pieces, ending))
+        return JSONResponse(as_response(frame, pieces, ending), headers=frame.headers)
 
     return router
 
@@ -135,15 +142,19 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 
 
 async def _reply(
-    chat: ChatRequest, model: ChatModel, service: Service, deadline: Deadline
-) -> tuple[str, str | None, Reply]:
-    """Choose the judge that replies; give its fingerprint, the tool that it calls and its reply."""
+    chat: ChatRequest,
+    model: ChatModel,
+    service: Service,
+    deadline: Deadline,
+    frame: Callable[..., ReplyFrame],
+) -> tuple[ReplyFrame, Reply]:
+    """Choose the judge that replies; fill in the frame of its reply, given its fingerprint."""
     judge = service.judges[model.judge]
     if model.contract is None:
         turns = await read_conversation(chat, service)
-        return judge.identity, None, free_reply(chat, turns, service, model.judge, deadline)
+        return frame(judge.identity), free_reply(chat, turns, service, model.judge, deadline)
     if (text := ready_text(chat, model)) is not None:
-        return "", None, ready_reply(chat, service, model.judge, text)
+        return frame(""), ready_reply(chat, service, model.judge, text)
     arguments = (chat, model.contract, service, model.judge)
     try:
         prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)
@@ -154,4 +165,5 @@ async def _reply(
     [(images, sizes)] = await measured_pictures([(prompt.request.images, "images")], service)
     checked = with_pictures(prompt.request, model.judge, images, sizes, service)
     reply = verdict_reply(prompt, checked, service, streamed=bool(chat.stream), deadline=deadline)
-    return judge.fingerprint(checked.request), prompt.tool, reply
+    headers = not_measured_headers([checked])
+    return frame(judge.fingerprint(checked.request), tool=prompt.tool, headers=headers), reply

@@ -98,6 +98,8 @@ class ReplyFrame:
     """How many choices there are, all alike."""
     tool: str | None = None
     """Name of the tool whose arguments the text is."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent beside the reply."""
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 

@@ -386,17 +386,18 @@ def routes(service: Service) -> APIRouter:
 
 
 def not_measured_headers(
-    requests: Iterable[CheckedRequest], verdicts: Iterable[Verdict]
+    requests: Sequence[CheckedRequest], verdicts: Iterable[Verdict] | None = None
 ) -> dict[str, str]:
     """Build the header that names judges with what they lack figures on; empty if all have some.
 
-    No judge was asked for what a rule decided. Characters that no header may hold are
-    percent-encoded, as in an address.
+    No judge was asked for what a rule decided, once there are verdicts. Characters that no header
+    may hold are percent-encoded, as in an address.
     """
+    given: Iterable[Verdict | None] = verdicts or [None] * len(requests)
     named = dict.fromkeys(
         f"{each.name} on {part}"
-        for each, verdict in zip(requests, verdicts, strict=True)
-        if verdict.posterior and (part := _without_figures(each))
+        for each, verdict in zip(requests, given, strict=True)
+        if (verdict is None or verdict.posterior) and (part := _without_figures(each))
     )
     texts = list(named)
     return {NOT_MEASURED_HEADER: quote(", ".join(texts), safe=f"{punctuation} ")} if texts else {}

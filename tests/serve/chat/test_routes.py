@@ -133,6 +133,15 @@ def test_the_steps_of_a_criterion_are_the_criterion(
     refused(http, body(contract, forged))
 
 
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_reply_without_room_for_text_says_in_a_header_that_it_was_not_measured(
+    http: httpx.Client, is_streamed: bool
+) -> None:
+    answer = http.post("/v1/chat/completions", json=qa("It is Paris.", stream=is_streamed))
+    assert answer.status_code == 200
+    assert answer.headers["X-Not-Measured"].endswith(" on hieval-qs")
+
+
 def test_a_critique_cannot_speak_for_the_judge(http: httpx.Client) -> None:
     contract = CHAT_CONTRACTS.get("truthful-pair")
     text = text_of(ask(http, body(contract, contract.layouts[0])))
