@@ -77,6 +77,7 @@ class Correction:
 class Corrections:
     """The labels of people by the number of the row that they are of."""
 
+    files: list[Path] = field(default_factory=list)
     by_row: dict[int, list[Correction]] = field(default_factory=lambda: defaultdict(list))
     chances: dict[int, float] = field(default_factory=dict)
     """Probabilities with which rows were drawn, of those without a label too."""
@@ -112,15 +113,17 @@ class RowsOfTable:
                 self._by_id[plain_id(request.id)].append(number)
 
     def find(self, key: str, row_id: str = "", content: str = "") -> int | None:
-        """Find the number of a row by its key, else by its id, else by what is judged in it.
+        """Find the number of a row by its key, or else by what is judged in it.
 
-        ``None`` if there is no such row, or more than one.
+        Its id decides between rows that are equal, and no more: files of two tables may count
+        their rows alike. ``None`` if there is no such row, or more than one.
         """
         if match := _KEY.fullmatch(key.strip()):
             alike = self._by_hash.get(match[2], [])
             return int(match[1]) if int(match[1]) in alike else _only(alike)
-        found = _only(self._by_id.get(plain_id(row_id), []))
-        return found if found is not None else _only(self._by_hash.get(content, []))
+        alike = self._by_hash.get(content, [])
+        named = self._by_id.get(plain_id(row_id), [])
+        return _only([number for number in alike if number in named] or alike)
 
     def corrections(self, files: Sequence[Path], who: str = "") -> Corrections:
         """Read the labels that people gave rows of the table.
@@ -133,6 +136,7 @@ class RowsOfTable:
         for path in files:
             changed = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
             day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
+            found.files.append(path)
             for row in _labelled_rows(path, self.mapping):
                 number = self.find(row.key, row.id, row.content)
                 if number is not None and row.chance is not None:
@@ -302,7 +306,7 @@ class MergedTable:
                 "reviewed, or empty these labels"
             )
         if not corrections.by_row:
-            raise CustosError(f"{', '.join(map(str, corrections.unlabelled))}: no row has a label")
+            raise CustosError(f"{', '.join(map(str, corrections.files))}: no row has a label")
         self.changed = [
             number
             for number, given in sorted(corrections.by_row.items())
@@ -316,9 +320,11 @@ class MergedTable:
         chances = self.corrections.chances
         column = field_columns(self.rows.mapping)[SAMPLING_PROBABILITY]
         known = {
-            n: row[column] for n, row in self.rows.cells.items() if not is_empty(row.get(column))
+            n: _chance({SAMPLING_PROBABILITY: row[column]}, self.rows.table.location(n))
+            for n, row in self.rows.cells.items()
+            if not is_empty(row.get(column))
         }
-        if not chances or all(float(str(p)) == chances.get(n) for n, p in known.items()):
+        if not chances or all(chance == chances.get(n) for n, chance in known.items()):
             return []
         return sorted(known)
 

@@ -170,6 +170,24 @@ def test_a_file_of_another_program_is_matched_by_what_it_asks(tmp_path: Path) ->
     assert (stored[1]["Urteil"], stored[1]["corrected_by"]) == ("teils", "ben")
 
 
+def test_a_file_of_another_table_gives_no_labels_to_rows_that_are_counted_alike(
+    tmp_path: Path,
+) -> None:
+    rows = [{"id": str(number), **row} for number, row in enumerate([*ROWS, ROWS[0]], 1)]
+    table = write(tmp_path / "antworten.csv", rows)
+    strangers = [{**row, "Frage": f"{row['Frage']} Und warum?"} for row in rows]
+    result, out = merge(table, write(tmp_path / "other.csv", strangers))
+    assert result.exit_code == 2 and "rows 1, 2, 3, 4, 5 with a label" in result.stderr
+    assert not out.exists()
+    equal = write(tmp_path / "equal.csv", [{**rows[4], "Urteil": "teils"}])
+    result, out = merge(table, equal)
+    assert result.exit_code == 0, result.stderr
+    assert labels(out) == ["Correct", "Wrong", "Wrong", "Correct", "Partial"], "the id decides"
+    equal.write_text("Frage;Lösung;Antwort;Urteil\n", encoding="utf-8")
+    result, _ = merge(table, equal, name="again")
+    assert f"{equal}: no row has a label" in result.stderr
+
+
 def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     file = review(table)
@@ -238,6 +256,20 @@ def test_probabilities_of_one_draw_stay_and_those_of_another_are_emptied(tmp_pat
     result, third = merge(both, fill(other, {number: "teils"}), name="three")
     assert "sampling probabilities of an earlier draw are emptied" in result.stdout
     assert list(chances(third)) == [number]
+
+
+def test_probabilities_with_a_decimal_comma_are_read(tmp_path: Path) -> None:
+    """A spreadsheet of many countries saves them so."""
+    table = write(tmp_path / "antworten.csv", ROWS)
+    file = review(table, "--rows", "3")
+    drawn = chances(file)
+    done = fill(file, dict.fromkeys(drawn, "teils"))
+    _, out = merge(table, done)
+    out.write_text(out.read_text(encoding="utf-8").replace(";0.", ";0,"), encoding="utf-8")
+    read = read_table(out, LabelledExample, MAPPING)
+    assert {n: row.sampling_probability for n, row in read if n in drawn} == drawn
+    result, _ = merge(out, done, name="again")
+    assert result.exit_code == 0 and "earlier draw" not in result.stdout, result.stderr
 
 
 def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -299,6 +301,31 @@ def test_rows_join_the_split_in_which_an_earlier_run_had_their_question(tmp_path
     splits, _ = hold_out_as_before([*corrected, *fresh], ALL, tmp_path)
     sizes = {split: len(rows) for split, rows in splits.items()}
     assert sizes == {"train": 121, "val": 22, "cal": 22, "test": 42}
+
+
+def test_no_row_is_held_out_whose_question_is_near_to_a_learned_one(tmp_path: Path) -> None:
+    """Of the first run the second knows where it lies; of others it knows hashes alone."""
+    letters = random.Random(0)
+    questions = [
+        " ".join("".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=8)) for _ in range(6))
+        for _ in range(180)
+    ]
+    of_first, hashed, fresh = questions[:60], questions[60:120], questions[120:]
+
+    def ask(question: str) -> LabelledExample:
+        return example(0, id="", question=question, responses=("green",))
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    for run, learned in ((first, of_first), (second, ["Who owned the old quarry?"])):
+        (run / "data").mkdir(parents=True)
+        write_split(run / "data" / "train.jsonl", map(ask, learned))
+    manifest = {"source": {"from": str(first)}}
+    (second / "data" / "manifest.json").write_text(json.dumps(manifest))
+    write_question_hashes(second, map(ask, hashed))
+    near = [f"{question} now" for question in (*of_first, *hashed)]
+    splits, _ = hold_out_as_before([*map(ask, (*near, *hashed, *fresh))], ALL, second)
+    held_out = {row.question for split in ALL for row in splits[split]}
+    assert held_out and held_out <= set(fresh)
 
 
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
