@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -112,18 +112,19 @@ class RowsOfTable:
             if not is_empty(row.get(id_column)):
                 self._by_id[plain_id(request.id)].append(number)
 
-    def find(self, key: str, row_id: str = "", content: str = "") -> int | None:
-        """Find the number of a row by its key, or else by what is judged in it.
+    def places(self, key: str, row_id: str = "", content: str = "") -> tuple[int, ...]:
+        """Find the numbers of the rows that a row may be, by its key, or else by what is judged.
 
         Its id decides between rows that are equal, and no more: files of two tables may count
-        their rows alike. ``None`` if there is no such row, or more than one.
+        their rows alike.
         """
         if match := _KEY.fullmatch(key.strip()):
             alike = self._by_hash.get(match[2], [])
-            return int(match[1]) if int(match[1]) in alike else _only(alike)
+            number = int(match[1]) if int(match[1]) in alike else _only(alike)
+            return () if number is None else (number,)
         alike = self._by_hash.get(content, [])
         named = self._by_id.get(plain_id(row_id), [])
-        return _only([number for number in alike if number in named] or alike)
+        return tuple([number for number in alike if number in named] or alike)
 
     def corrections(self, files: Sequence[Path], who: str = "") -> Corrections:
         """Read the labels that people gave rows of the table.
@@ -137,8 +138,12 @@ class RowsOfTable:
             changed = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
             day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
             found.files.append(path)
-            for row in _labelled_rows(path, self.mapping):
-                number = self.find(row.key, row.id, row.content)
+            rows = list(_labelled_rows(path, self.mapping))
+            places = [self.places(row.key, row.id, row.content) for row in rows]
+            # Rows that are equal stand in the order of the table, if the file has them all.
+            equal = {at: iter(at) for at, n in Counter(places).items() if 1 < n == len(at)}
+            for row, at in zip(rows, places, strict=True):
+                number = next(equal[at]) if at in equal else _only(at)
                 if number is not None and row.chance is not None:
                     found.chances[number] = row.chance
                 if not row.label:

@@ -188,6 +188,17 @@ def test_a_file_of_another_table_gives_no_labels_to_rows_that_are_counted_alike(
     assert f"{equal}: no row has a label" in result.stderr
 
 
+def test_equal_rows_of_a_file_that_has_them_all_keep_their_order(tmp_path: Path) -> None:
+    """As two models that answer alike, in an export or in a table with labels."""
+    table = write(tmp_path / "antworten.csv", [*ROWS, ROWS[0]])
+    done = [{**ROWS[0], "Urteil": "teils"}, {**ROWS[0], "Urteil": "falsch"}]
+    result, out = merge(table, write(tmp_path / "done.csv", done))
+    assert result.exit_code == 0, result.stderr
+    assert labels(out) == ["Partial", "Wrong", "Wrong", "Correct", "Wrong"]
+    result, _ = merge(table, write(tmp_path / "done.csv", done[:1]), name="one")
+    assert result.exit_code == 2 and "row 1 with a label" in result.stderr
+
+
 def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     file = review(table)
