@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,8 @@ from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import write_spreadsheet
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
+from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.parquet import named_columns
 from judging.files.records import (
     decode_json,
@@ -48,6 +49,7 @@ _KEY = re.compile(r"r(\d+)-([0-9a-f]{12})")
 _OF_OLD_LABEL = ("error_type", "critique", "confidence", "score", "tags")
 """Fields that say why the label is what it is; they go with it."""
 _MOST_NAMED = 10
+TEXTS = (".json", ".jsonl", *DELIMITER_BY_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class _LabelledRow(NamedTuple):
 
 def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
     """Yield the rows of a file with corrections; names of columns are the table's, or ours."""
-    table = open_table(path, mapping.text_format)
+    table = open_table(path, _format_of(path, mapping.text_format))
     columns = {c for _, row in table.rows() if isinstance(row, dict) for c in row}
     if table.is_spreadsheet:
         columns |= set(table.sheet.columns)
@@ -255,6 +257,21 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
             str(as_text(row.get(CORRECTED_AT)) or ""),
             chance,
         )
+
+
+def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
+    """Find the format of a file that people may have saved in another one than the table's."""
+    if of_table == NOTHING_STATED or path.suffix not in TEXTS or not path.is_file():
+        return of_table
+    content = path.read_bytes()
+    try:
+        is_utf8 = b"\0" not in content and bool(content.decode())
+    except UnicodeDecodeError:
+        is_utf8 = False
+    stated = replace(of_table, encoding=None if is_utf8 else of_table.encoding)
+    if path.suffix in DELIMITER_BY_SUFFIX and len(CsvFile(path, stated).columns) < 2:
+        return replace(stated, delimiter=None)
+    return stated
 
 
 def _chance(cells: Mapping[str, Any], place: str) -> float | None:

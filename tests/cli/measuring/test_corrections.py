@@ -199,6 +199,29 @@ def test_equal_rows_of_a_file_that_has_them_all_keep_their_order(tmp_path: Path)
     assert result.exit_code == 2 and "row 1 with a label" in result.stderr
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_spreadsheet_may_save_the_file_in_another_format_than_the_tables(
+    delimiter: str, encoding: str, tmp_path: Path
+) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    table.write_bytes(table.read_text(encoding="utf-8").encode("latin-1"))
+    options = ["--delimiter", ";", "--encoding", "latin-1", "--labels", "völlig=Partial"]
+    read = CsvFile(fill(review(table, *options[:4]), {1: "völlig"}))
+    saved = tmp_path / "saved.csv"
+    with saved.open("w", encoding=encoding, newline="") as file:
+        writer = csv.DictWriter(file, read.columns, delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(row for _, row in read.rows() if isinstance(row, dict))
+    columns = [word for word in OPTIONS if word != "--labels" and "richtig" not in word]
+    out = tmp_path / "merged.csv"
+    labels_of_both = "völlig=Partial," + OPTIONS[OPTIONS.index("--labels") + 1]
+    options[-1] = labels_of_both
+    result = run("review", "--merge", saved, "--in", table, "--out", out, *options, *columns)
+    assert result.exit_code == 0, result.stderr
+    assert [row["Urteil"] for _, row in read_rows(out)] == ["völlig", "falsch", "falsch", "richtig"]
+
+
 def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     file = review(table)
