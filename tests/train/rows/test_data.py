@@ -69,9 +69,10 @@ def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> Non
         example(2, annotator_labels=dict.fromkeys(people, "Wrong")),
         example(3, second_label="Wrong"),
         example(4, annotator_labels=people, critique="It is brown."),
+        example(5, annotator_labels=people, label="Correct"),  # corrected, against most of them
     ]
     path = write_split(tmp_path / "people.jsonl", rows)
-    assert len(read_splits(_section(tmp_path, train=[path])).train) == 4
+    assert len(read_splits(_section(tmp_path, train=[path])).train) == 5
     splits = read_splits(_section(tmp_path, train=[path], val=path, votes="shares"))
     taught: dict[str, dict[str, float]] = {}
     for row in splits.train:
@@ -82,6 +83,7 @@ def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> Non
         "2": {"Wrong": 1.0},
         "3": {"Correct": 0.5, "Wrong": 0.5},
         "4": {"Wrong": 1.0},
+        "5": {"Correct": 1.0},
     }
     assert [row.label for row in splits.val] == [row.label for row in rows]
 
@@ -326,6 +328,29 @@ def test_no_row_is_held_out_whose_question_is_near_to_a_learned_one(tmp_path: Pa
     splits, _ = hold_out_as_before([*map(ask, (*near, *hashed, *fresh))], ALL, second)
     held_out = {row.question for split in ALL for row in splits[split]}
     assert held_out and held_out <= set(fresh)
+
+
+def test_a_run_that_does_not_say_what_it_learned_is_named(tmp_path: Path) -> None:
+    table = tmp_path / "rows.jsonl"
+    write_split(table, [example(i, question=f"Which of the {i} gates?") for i in range(60)])
+
+    def write(earlier: Path, name: str) -> list[str]:
+        return write_run_data(
+            {"train": [RunTable(str(table), TableMapping())]},
+            ALL,
+            tmp_path / name,
+            allow_dropped=False,
+            seed=0,
+            command="custos train",
+            earlier=earlier,
+        ).doubles
+
+    unknown, known = tmp_path / "unknown", tmp_path / "known"
+    for run in (unknown, known):
+        run.mkdir()
+    write_question_hashes(known, [])
+    assert [str(unknown) in line for line in write(unknown, "a")] == [True]
+    assert write(known, "b") == []
 
 
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
