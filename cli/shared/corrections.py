@@ -24,7 +24,13 @@ from cli.shared.review_file import (
 from cli.shared.tables import read_requests
 from cli.shared.verdicts import cell_text
 from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value, with_nested_columns
-from data_prep.tables.labels import in_own_words, is_word_of, with_our_labels
+from data_prep.tables.labels import (
+    in_own_words,
+    in_three_levels,
+    is_word_of,
+    needs_three_levels,
+    with_our_labels,
+)
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
 from data_prep.tables.source import Table, open_table
@@ -186,6 +192,8 @@ class RowsOfTable:
         fields = {**request.model_dump(exclude_unset=True), **texts}
         example = parse_record(LabelledExample, fields, place)
         mapping = self.mapping
+        if needs_three_levels(example, mapping.labels):  # as the table with the label is read
+            example = in_three_levels(example)
         return with_our_labels(example, mapping.labels, place, mapping.columns)
 
     def _with_label(self, number: int, row: _LabelledRow) -> tuple[LabelledExample | None, str]:

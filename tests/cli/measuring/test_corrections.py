@@ -222,6 +222,22 @@ def test_a_spreadsheet_may_save_the_file_in_another_format_than_the_tables(
     assert [row["Urteil"] for _, row in read_rows(out)] == ["völlig", "falsch", "falsch", "richtig"]
 
 
+def test_people_may_call_an_answer_of_a_table_of_alternatives_partly_right(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    options = [word if word != "all" else "any" for word in OPTIONS]
+    out = tmp_path / "merged.csv"
+    done = write(tmp_path / "done.csv", [{**ROWS[0], "Urteil": "teils"}])
+    keyed = fill(review(table), {2: "teils"}, "keyed.csv")
+    files = ("--merge", done, "--merge", keyed)
+    result = run("review", *files, "--in", table, "--out", out, *options)
+    assert result.exit_code == 0, result.stderr
+    mapping = MAPPING.model_copy(update={"reference_mode": "any"})
+    read = read_table(out, LabelledExample, mapping)
+    found = [(row.label, row.reference_mode) for _, row in read]
+    graded = [(label, "any-partial") for label in ("Partial", "Partial", "Wrong", "Correct")]
+    assert found == graded
+
+
 def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     file = review(table)
