@@ -11,10 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from data_prep.tables.labels import in_own_words, with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
+from evaluation.outcomes import full_label
 from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_rows
+from judging.tasks import get_task
 from judging.types import LabelledExample
 
 WORDS = {"richtig": "Correct", "korrekt": "Correct", "teils": "Partial", "falsch": "Wrong"}
@@ -236,6 +239,27 @@ def test_people_may_call_an_answer_of_a_table_of_alternatives_partly_right(tmp_p
     found = [(row.label, row.reference_mode) for _, row in read]
     graded = [(label, "any-partial") for label in ("Partial", "Partial", "Wrong", "Correct")]
     assert found == graded
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"gut": "Correct", "schlecht": "Wrong", "sonst": "Other"},
+        {"Correct": "Wrong", "Wrong": "Correct"},
+        {"Partial": "Wrong", "Other": "Overthinking"},
+        {"schlecht; sonst": "Wrong; Other", "schlecht": "Partial"},
+        {},
+    ],
+    ids=str,
+)
+def test_every_label_is_read_from_the_words_in_which_it_is_shown(words: dict[str, str]) -> None:
+    task = get_task("hieval-ea")
+    row = LabelledExample(
+        task=task.name, question="Q?", references=("x",), responses=("y",), label="Correct"
+    )
+    for label in task.labels(task.rubric(row)):
+        shown = row.model_copy(update={"label": in_own_words(label, words)})
+        assert full_label(with_our_labels(shown, words, "row 1", {})) == label
 
 
 def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
