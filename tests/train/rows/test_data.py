@@ -320,7 +320,7 @@ def test_no_row_is_held_out_whose_question_is_near_to_a_learned_one(tmp_path: Pa
     first, second = tmp_path / "first", tmp_path / "second"
     for run, learned in ((first, of_first), (second, ["Who owned the old quarry?"])):
         (run / "data").mkdir(parents=True)
-        write_split(run / "data" / "train.jsonl", map(ask, learned))
+        write_split(run / "data" / "train.jsonl", [*map(ask, learned)])
     manifest = {"source": {"from": str(first)}}
     (second / "data" / "manifest.json").write_text(json.dumps(manifest))
     write_question_hashes(second, map(ask, hashed))
