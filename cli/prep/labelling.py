@@ -10,9 +10,10 @@ import typer
 
 from cli.shared.options import read_assignments, with_groups
 from cli.shared.outputs import OutFile, OutFolder, claim
+from cli.shared.review_file import plain_id, read_by_row
 from cli.shared.screen import check_skipped
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts, read_requests
-from cli.shared.verdicts import TABLE_SUFFIXES, cell_text, read_verdict_table
+from cli.shared.verdicts import cell_text
 from data_prep.construction import argilla, label_studio
 from data_prep.construction.forms.labels import form_of
 from data_prep.tables.mapping import TableMapping
@@ -20,7 +21,7 @@ from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, write_spreadsheet
-from judging.files.records import read_records, read_rows, write_json, write_records
+from judging.files.records import read_rows, write_json, write_records
 from judging.files.values import is_empty
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
@@ -67,10 +68,10 @@ def labelling(
     mapping = table_options.read()
     requests = _read(open_table(table, mapping.text_format), mapping, allow_dropped)
     form = _form(table, requests)
-    judged = _verdicts(verdicts) if verdicts else {}
+    judged = read_by_row(verdicts, table, mapping) if verdicts else {}
     for number, request in requests.items():
         verdict = judged.get(number)
-        if verdicts and (verdict is None or verdict.id not in ("", request.id)):
+        if verdicts and (verdict is None or plain_id(verdict.id) != plain_id(request.id)):
             raise CustosError(f"{verdicts}: no verdict on row {number} of {table}")
     shown = {
         each.item: each
@@ -173,13 +174,6 @@ def _form(table: str, requests: Mapping[int, JudgeRequest]) -> Form:
         found = ", ".join(tasks) or "none"
         raise CustosError(f"{table}: people label rows of one task at a time, and here are {found}")
     return form_of(tasks[0], list(requests.values()))
-
-
-def _verdicts(path: Path) -> dict[int | None, Verdict]:
-    """Read verdicts of ``custos grade`` by row number."""
-    if path.suffix in TABLE_SUFFIXES:
-        return {number: each for number, (_, each) in enumerate(read_verdict_table(path), 1)}
-    return {verdict.row: verdict for _, verdict in read_records(path, Verdict)}
 
 
 def _exported(path: Path) -> list[dict[str, Any]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,13 @@ from cli.shared.review_file import (
 from cli.shared.tables import read_requests
 from cli.shared.verdicts import cell_text
 from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value, with_nested_columns
-from data_prep.tables.labels import in_own_words, is_word_of, with_our_labels
+from data_prep.tables.labels import (
+    in_own_words,
+    in_three_levels,
+    is_word_of,
+    needs_three_levels,
+    with_our_labels,
+)
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
 from data_prep.tables.source import Table, open_table
@@ -32,7 +38,8 @@ from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import write_spreadsheet
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
+from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.parquet import named_columns
 from judging.files.records import (
     decode_json,
@@ -48,6 +55,7 @@ _KEY = re.compile(r"r(\d+)-([0-9a-f]{12})")
 _OF_OLD_LABEL = ("error_type", "critique", "confidence", "score", "tags")
 """Fields that say why the label is what it is; they go with it."""
 _MOST_NAMED = 10
+TEXTS = (".json", ".jsonl", *DELIMITER_BY_SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ class Correction:
 class Corrections:
     """The labels of people by the number of the row that they are of."""
 
+    files: list[Path] = field(default_factory=list)
     by_row: dict[int, list[Correction]] = field(default_factory=lambda: defaultdict(list))
     chances: dict[int, float] = field(default_factory=dict)
     """Probabilities with which rows were drawn, of those without a label too."""
@@ -111,16 +120,19 @@ class RowsOfTable:
             if not is_empty(row.get(id_column)):
                 self._by_id[plain_id(request.id)].append(number)
 
-    def find(self, key: str, row_id: str = "", content: str = "") -> int | None:
-        """Find the number of a row by its key, else by its id, else by what is judged in it.
+    def places(self, key: str, row_id: str = "", content: str = "") -> tuple[int, ...]:
+        """Find the numbers of the rows that a row may be, by its key, or else by what is judged.
 
-        ``None`` if there is no such row, or more than one.
+        Its id decides between rows that are equal, and no more: files of two tables may count
+        their rows alike.
         """
         if match := _KEY.fullmatch(key.strip()):
             alike = self._by_hash.get(match[2], [])
-            return int(match[1]) if int(match[1]) in alike else _only(alike)
-        found = _only(self._by_id.get(plain_id(row_id), []))
-        return found if found is not None else _only(self._by_hash.get(content, []))
+            number = int(match[1]) if int(match[1]) in alike else _only(alike)
+            return () if number is None else (number,)
+        alike = self._by_hash.get(content, [])
+        named = self._by_id.get(plain_id(row_id), [])
+        return tuple([number for number in alike if number in named] or alike)
 
     def corrections(self, files: Sequence[Path], who: str = "") -> Corrections:
         """Read the labels that people gave rows of the table.
@@ -133,8 +145,13 @@ class RowsOfTable:
         for path in files:
             changed = datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
             day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
-            for row in _labelled_rows(path, self.mapping):
-                number = self.find(row.key, row.id, row.content)
+            found.files.append(path)
+            rows = list(_labelled_rows(path, self.mapping))
+            places = [self.places(row.key, row.id, row.content) for row in rows]
+            # Rows that are equal stand in the order of the table, if the file has them all.
+            equal = {at: iter(at) for at, n in Counter(places).items() if 1 < n == len(at)}
+            for row, at in zip(rows, places, strict=True):
+                number = next(equal[at]) if at in equal else _only(at)
                 if number is not None and row.chance is not None:
                     found.chances[number] = row.chance
                 if not row.label:
@@ -175,6 +192,8 @@ class RowsOfTable:
         fields = {**request.model_dump(exclude_unset=True), **texts}
         example = parse_record(LabelledExample, fields, place)
         mapping = self.mapping
+        if needs_three_levels(example, mapping.labels):  # as the table with the label is read
+            example = in_three_levels(example)
         return with_our_labels(example, mapping.labels, place, mapping.columns)
 
     def _with_label(self, number: int, row: _LabelledRow) -> tuple[LabelledExample | None, str]:
@@ -204,7 +223,7 @@ class _LabelledRow(NamedTuple):
 
 def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
     """Yield the rows of a file with corrections; names of columns are the table's, or ours."""
-    table = open_table(path, mapping.text_format)
+    table = open_table(path, _format_of(path, mapping.text_format))
     columns = {c for _, row in table.rows() if isinstance(row, dict) for c in row}
     if table.is_spreadsheet:
         columns |= set(table.sheet.columns)
@@ -246,6 +265,21 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
             str(as_text(row.get(CORRECTED_AT)) or ""),
             chance,
         )
+
+
+def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
+    """Find the format of a file that people may have saved in another one than the table's."""
+    if of_table == NOTHING_STATED or path.suffix not in TEXTS or not path.is_file():
+        return of_table
+    content = path.read_bytes()
+    try:
+        is_utf8 = b"\0" not in content and bool(content.decode())
+    except UnicodeDecodeError:
+        is_utf8 = False
+    stated = replace(of_table, encoding=None if is_utf8 else of_table.encoding)
+    if path.suffix in DELIMITER_BY_SUFFIX and len(CsvFile(path, stated).columns) < 2:
+        return replace(stated, delimiter=None)
+    return stated
 
 
 def _chance(cells: Mapping[str, Any], place: str) -> float | None:
@@ -302,7 +336,7 @@ class MergedTable:
                 "reviewed, or empty these labels"
             )
         if not corrections.by_row:
-            raise CustosError(f"{', '.join(map(str, corrections.unlabelled))}: no row has a label")
+            raise CustosError(f"{', '.join(map(str, corrections.files))}: no row has a label")
         self.changed = [
             number
             for number, given in sorted(corrections.by_row.items())
@@ -316,9 +350,11 @@ class MergedTable:
         chances = self.corrections.chances
         column = field_columns(self.rows.mapping)[SAMPLING_PROBABILITY]
         known = {
-            n: row[column] for n, row in self.rows.cells.items() if not is_empty(row.get(column))
+            n: _chance({SAMPLING_PROBABILITY: row[column]}, self.rows.table.location(n))
+            for n, row in self.rows.cells.items()
+            if not is_empty(row.get(column))
         }
-        if not chances or all(float(str(p)) == chances.get(n) for n, p in known.items()):
+        if not chances or all(chance == chances.get(n) for n, chance in known.items()):
             return []
         return sorted(known)
 

@@ -159,7 +159,7 @@ def read_review_rows(
     has one on another row, or one under another rubric than the row has as it is read.
     """
     num_rows = 0
-    by_file = [_read_by_row(path, source, mapping) for path in files]
+    by_file = [read_by_row(path, source, mapping) for path in files]
     table = open_table(source, mapping.text_format)
     read = zip(read_requests(table, mapping), table.rows(), strict=True)
     for (number, request), (_, row) in read:
@@ -191,7 +191,7 @@ def read_review_rows(
             raise _too_many_verdicts(path, source)
 
 
-def _too_many_verdicts(path: Path, source: Path) -> CustosError:
+def _too_many_verdicts(path: Path, source: Path | str) -> CustosError:
     return CustosError(
         f"{path}: more verdicts than {source} has rows; give the table that was graded"
     )
@@ -366,7 +366,7 @@ def plain_id(row_id: str) -> str:
     return row_id.removesuffix(".0")
 
 
-def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
+def read_by_row(path: Path, source: Path | str, mapping: TableMapping) -> dict[int, Verdict]:
     """Read the verdicts of a file by the number of the row of the source that they are on.
 
     A table has a row for each of the source's, in the same order.

@@ -143,7 +143,7 @@ def _person(value: Any) -> str:
     """Name a person, of whom an export has the number or, with more, the address."""
     if isinstance(value, Mapping):
         value = value.get("email") or value.get("id")
-    return str(value)
+    return "" if value is None else str(value)
 
 
 def _when(row: Mapping[str, Any]) -> str:

@@ -109,6 +109,7 @@ class Annotation:
     place: str
     """The task as the tool names it, for messages."""
     person: str
+    """Empty if the tool does not say, such as of somebody who has left."""
     cells: Mapping[str, str]
     """Entry to what was given, several choices with ``;`` between them."""
     state: State = "given"
@@ -152,8 +153,9 @@ def bring_back(
         if each.state == "draft":
             result.counts["in draft"] += 1
             continue
-        person = names.get(each.person, each.person)
         of_item = by_item[each.item]
+        unnamed = (f"unnamed {number}" for number in count(1))
+        person = names.get(each.person, each.person) or next(n for n in unnamed if n not in of_item)
         if person in of_item:
             result.replaced.append(f"{each.place}: {person}")
         of_item[person] = each
@@ -164,7 +166,7 @@ def bring_back(
         known.add(item)
         fillings: dict[str, Filled] = {}
         by_person: dict[str, str] = {}
-        truth: str | None = None
+        truths = set[str]()
         row = _row(request)
         for person, each in given.items():
             if each.state == "skipped":
@@ -181,17 +183,21 @@ def bring_back(
                 result.problems.append(f"{each.place}: {person}: {error}")
                 continue
             fillings[person], by_person[person] = filled, label
-            truth = label if each.is_truth else truth
+            truths |= {label} if each.is_truth else set()
         if not by_person:
             result.counts["unlabelled"] += 1
             continue
+        if len(truths) > 1:
+            place = next(iter(given.values())).place
+            result.problems.append(f"{place}: marked as right: {', '.join(sorted(truths))}")
+            continue
         result.counts["labels"] += len(by_person)
-        label = truth or str(most_given(by_person, {}))
+        label = next(iter(truths), None) or str(most_given(by_person, {}))
         agreeing = {name: fillings[name] for name in by_person if by_person[name] == label}
         people = {"annotators": list(by_person), "annotator_labels": by_person}
         settled = form.settled(row, agreeing)
         result.rows.append(_example(settled, {**more, **people}, f"row '{request.id}'"))
-    for item in by_item.keys() - known:
+    for item in sorted(by_item.keys() - known):
         place = next(iter(by_item[item].values())).place
         result.problems.append(f"{place}: is about none of the rows as they are now")
     return result

@@ -37,6 +37,8 @@ _OTHER_FIELDS = (
     *("metadata", "annotator_labels", "critique_tokens", "seed", "risk"),
     *("confidence", "score", "weight"),
 )
+PROBABILITIES = ("confidence", "sampling_probability")
+"""Fields between 0 and 1; a comma in them can stand before decimals alone."""
 TEXT_FIELDS = tuple(name for name in TABLE_FIELDS if name not in (*LIST_FIELDS, *_OTHER_FIELDS))
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_MISSING = ("None", "nan")

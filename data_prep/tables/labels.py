@@ -22,6 +22,10 @@ _MAX_CELL = 400
 _WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
+OURS = " (custos)"
+"""Marks a label of ours in a table whose own word it is for another one."""
+
+
 class UnknownLabel(FieldError):
     """A label that the task does not have: theirs, and what the mapping makes of it."""
 
@@ -106,7 +110,8 @@ def in_own_words(label: str, labels: Mapping[str, str]) -> str:
     """Write a label of ours in the words of a table, whose ``labels`` map theirs to ours.
 
     Of several words for it the first is taken. Score and error type are translated each for itself
-    where there is no word for both; what has no word stays ours.
+    where there is no word for both; what has no word stays ours, marked if it is a word of the
+    table for something else. All commands read what is returned as the label.
     """
     words: dict[str, str] = {}
     for theirs, ours in labels.items():
@@ -114,8 +119,10 @@ def in_own_words(label: str, labels: Mapping[str, str]) -> str:
             words.setdefault(_fold(ours), theirs)
     if (word := words.get(_fold(label))) is not None:
         return word
-    score, kind = score_of(label), type_of(label)
-    return label_of(words.get(_fold(score), score), words.get(_fold(kind), kind))
+    own = [words.get(_fold(part), part) for part in (score_of(label), type_of(label))]
+    text = label_of(own[0], own[1])
+    is_read = _fold(_translate(text, labels)) == _fold(label)
+    return text if is_read else label + OURS
 
 
 def is_word_of(label: str, labels: Mapping[str, str]) -> bool:
@@ -221,9 +228,19 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _translate(label: str, labels: Mapping[str, str]) -> str:
+    """Find what a label means, score and error type each for itself where no word is for both."""
+    if label.endswith(OURS):
+        return label.removesuffix(OURS)
     if label in labels:
         return labels[label]
-    return {_fold(theirs): ours for theirs, ours in labels.items()}.get(_fold(label), label)
+    known = {_fold(theirs): ours for theirs, ours in labels.items()}
+    if (meaning := known.get(_fold(label))) is not None:
+        return meaning
+    score, kind = score_of(label), type_of(label)
+    if not kind or not {_fold(score), _fold(kind)} & known.keys():
+        return label
+    score, kind = known.get(_fold(score), score), known.get(_fold(kind), kind)
+    return label_of(score, kind) if score else ""
 
 
 def _fold(label: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast, get_args
 from data_prep.tables.cells import (
     DEFAULT_SEPARATOR,
     LIST_FIELDS,
+    PROBABILITIES,
     TEXT_FIELDS,
     as_annotator_labels,
     as_list,
@@ -340,6 +341,8 @@ class TableReader(Generic[RequestT]):
             return as_list(value, self.separator, keeps_empty=keeps_empty, is_whole=is_whole)
         if name == "metadata":
             return json_value(as_metadata(value) if self.is_open else value)
+        if name in PROBABILITIES and isinstance(value, str):
+            return value.replace(",", ".")  # as spreadsheets of many countries save it
         is_text = name in TEXT_FIELDS or name.startswith(PERSON)
         return as_text(value, is_whole=is_whole) if is_text else value
 

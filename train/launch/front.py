@@ -166,6 +166,11 @@ class TrainingRun:
                 raise CustosError(
                     f"{earlier}: judges of rewards give no labels to compare; go on with --init"
                 )
+            if "test" not in (*files, *held_out):
+                raise CustosError(
+                    f"--from {earlier}: the judges are compared on test rows; give them with "
+                    "--test FILE, or leave data.test out"
+                )
         tables = {split: [RunTable.parse(t, mapping) for t in of] for split, of in files.items()}
         return cls(
             method=method,

@@ -26,6 +26,7 @@ from data_prep.tables.examples import check_dropped, check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table, task_fields
 from data_prep.tables.source import open_table
+from evaluation.outcomes import full_label
 from evaluation.people.agreement import labels_by_person
 from judging.errors import CustosError, FieldError, Missing, errors_at
 from judging.progress import in_batches
@@ -228,10 +229,12 @@ def by_votes(row: LabelledExample) -> Iterator[LabelledExample]:
     """Divide a row among the labels that people gave it, each with its share of the weight.
 
     Losses are linear in a row's weight, so together they teach the shares as a soft label. A row
-    with a critique stays whole: the critique leads to one label.
+    with a critique stays whole: the critique leads to one label. So does one whose label is not
+    among those that most gave: somebody has decided it since, such as in a review.
     """
     votes = Counter(labels_by_person(row).values())
-    if len(votes) < 2 or row.critique is not None:
+    is_decided = max(votes[full_label(row)], votes[row.label]) < max(votes.values(), default=0)
+    if len(votes) < 2 or row.critique is not None or is_decided:
         yield row
         return
     for label, count in votes.items():

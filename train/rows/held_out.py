@@ -149,20 +149,21 @@ def hold_out_as_before(
     are left out, as their questions are near to those of two splits. Raises ``CustosError`` if a
     file of the earlier run is damaged, or a split stays empty.
     """
-    old: Splits = {
-        split: load_generic(path)
-        for split in SPLITS
-        if (path := earlier / DATA_FOLDER / f"{split}.jsonl").is_file()
-    }
+    old: Splits = {split: _rows_of(earlier, split) for split in SPLITS}
+    old["train"] = [row for run in _line_of_runs(earlier) for row in _rows_of(run, "train")]
     trained_on = read_question_hashes(earlier) or set()
     names = cluster_together(rows, *old.values())
     clusters = {split: set(of_split) for split, of_split in zip(old, names[1:], strict=True)}
+    held = set[str]().union(*clusters.values())
+    clusters["train"] |= {
+        cluster
+        for row, cluster in zip(rows, names[0], strict=True)
+        if cluster not in held and question_hash(row) in trained_on
+    }
     splits: Splits = {split: [] for split in SPLITS}
     fresh: list[LabelledExample] = []
     for row, cluster in zip(rows, names[0], strict=True):
-        places = [split for split in old if cluster in clusters[split]]
-        if not places and question_hash(row) in trained_on:
-            places = ["train"]
+        places = [split for split, of_split in clusters.items() if cluster in of_split]
         if not places:
             fresh.append(row)
         elif len(places) == 1 and places[0] in ("train", *wanted):
@@ -188,6 +189,27 @@ def hold_out_as_before(
         for split, of_split in splits.items()
     }
     return divided, num_left_out
+
+
+def _knows_what_it_learned(run: Path) -> bool:
+    return read_question_hashes(run) is not None or bool(_rows_of(run, "train"))
+
+
+def _rows_of(run: Path, split: Split) -> list[LabelledExample]:
+    path = run / DATA_FOLDER / f"{split}.jsonl"
+    return load_generic(path) if path.is_file() else []
+
+
+def _line_of_runs(run: Path) -> list[Path]:
+    """List a run, the one that it went on from, and so on, as far as their folders are there."""
+    runs: list[Path] = []
+    before: Path | None = run
+    while before is not None and before.is_dir() and before.resolve() not in runs:
+        runs.append(before.resolve())
+        source = known_object(before / DATA_FOLDER / MANIFEST_NAME).get("source")
+        name = source.get("from") if isinstance(source, dict) else None
+        before = Path(str(name)) if name else None
+    return runs
 
 
 def _item(row: LabelledExample) -> tuple[object, ...]:
@@ -262,9 +284,15 @@ def write_run_data(
             divided, num_near = hold_out_as_before(given["train"], wanted, earlier, seed)
         elif wanted:
             divided = hold_out(given["train"], wanted, seed)
+        if earlier is not None and not _knows_what_it_learned(earlier):
+            doubles.append(
+                f"{earlier} does not say which questions its judge was trained on: test rows may "
+                "be among them, and its figures too good"
+            )
         if num_near:
             doubles.append(
-                f"{num_near} rows are left out: their questions are near to those of two splits"
+                f"{num_near} rows are left out: their questions are near to those of two splits, "
+                f"or of one that {earlier} held out and this run does not"
             )
         with whole_folder(folder) as partial:
             manifest = write_prepared(

@@ -72,8 +72,8 @@ class DataSection(Section):
     ``mapping.yaml`` with these keys. Null: the files have our shape."""
     votes: Literal["most", "shares"] = "most"
     """Of a row that several people labelled, train on the label that most of them gave, or on every
-    label that somebody gave with its share of the votes, as a soft label. Other splits keep the
-    label that most gave."""
+    label that somebody gave with its share of the votes, as a soft label. A row whose label is
+    another one, such as a correction, keeps it, and other splits keep the label that most gave."""
     limit: int | None = Field(default=None, gt=0)
     """Train on only the first ``limit`` rows of each file."""
     val_limit: int | None = Field(default=None, gt=0)

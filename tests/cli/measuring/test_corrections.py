@@ -11,10 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from data_prep.tables.labels import in_own_words, with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
+from evaluation.outcomes import full_label
 from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_rows
+from judging.tasks import get_task
 from judging.types import LabelledExample
 
 WORDS = {"richtig": "Correct", "korrekt": "Correct", "teils": "Partial", "falsch": "Wrong"}
@@ -170,6 +173,95 @@ def test_a_file_of_another_program_is_matched_by_what_it_asks(tmp_path: Path) ->
     assert (stored[1]["Urteil"], stored[1]["corrected_by"]) == ("teils", "ben")
 
 
+def test_a_file_of_another_table_gives_no_labels_to_rows_that_are_counted_alike(
+    tmp_path: Path,
+) -> None:
+    rows = [{"id": str(number), **row} for number, row in enumerate([*ROWS, ROWS[0]], 1)]
+    table = write(tmp_path / "antworten.csv", rows)
+    strangers = [{**row, "Frage": f"{row['Frage']} Und warum?"} for row in rows]
+    result, out = merge(table, write(tmp_path / "other.csv", strangers))
+    assert result.exit_code == 2 and "rows 1, 2, 3, 4, 5 with a label" in result.stderr
+    assert not out.exists()
+    equal = write(tmp_path / "equal.csv", [{**rows[4], "Urteil": "teils"}])
+    result, out = merge(table, equal)
+    assert result.exit_code == 0, result.stderr
+    assert labels(out) == ["Correct", "Wrong", "Wrong", "Correct", "Partial"], "the id decides"
+    equal.write_text("Frage;Lösung;Antwort;Urteil\n", encoding="utf-8")
+    result, _ = merge(table, equal, name="again")
+    assert f"{equal}: no row has a label" in result.stderr
+
+
+def test_equal_rows_of_a_file_that_has_them_all_keep_their_order(tmp_path: Path) -> None:
+    """As two models that answer alike, in an export or in a table with labels."""
+    table = write(tmp_path / "antworten.csv", [*ROWS, ROWS[0]])
+    done = [{**ROWS[0], "Urteil": "teils"}, {**ROWS[0], "Urteil": "falsch"}]
+    result, out = merge(table, write(tmp_path / "done.csv", done))
+    assert result.exit_code == 0, result.stderr
+    assert labels(out) == ["Partial", "Wrong", "Wrong", "Correct", "Wrong"]
+    result, _ = merge(table, write(tmp_path / "done.csv", done[:1]), name="one")
+    assert result.exit_code == 2 and "row 1 with a label" in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_spreadsheet_may_save_the_file_in_another_format_than_the_tables(
+    delimiter: str, encoding: str, tmp_path: Path
+) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    table.write_bytes(table.read_text(encoding="utf-8").encode("latin-1"))
+    options = ["--delimiter", ";", "--encoding", "latin-1", "--labels", "völlig=Partial"]
+    read = CsvFile(fill(review(table, *options[:4]), {1: "völlig"}))
+    saved = tmp_path / "saved.csv"
+    with saved.open("w", encoding=encoding, newline="") as file:
+        writer = csv.DictWriter(file, read.columns, delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(row for _, row in read.rows() if isinstance(row, dict))
+    columns = [word for word in OPTIONS if word != "--labels" and "richtig" not in word]
+    out = tmp_path / "merged.csv"
+    labels_of_both = "völlig=Partial," + OPTIONS[OPTIONS.index("--labels") + 1]
+    options[-1] = labels_of_both
+    result = run("review", "--merge", saved, "--in", table, "--out", out, *options, *columns)
+    assert result.exit_code == 0, result.stderr
+    assert [row["Urteil"] for _, row in read_rows(out)] == ["völlig", "falsch", "falsch", "richtig"]
+
+
+def test_people_may_call_an_answer_of_a_table_of_alternatives_partly_right(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    options = [word if word != "all" else "any" for word in OPTIONS]
+    out = tmp_path / "merged.csv"
+    done = write(tmp_path / "done.csv", [{**ROWS[0], "Urteil": "teils"}])
+    keyed = fill(review(table), {2: "teils"}, "keyed.csv")
+    files = ("--merge", done, "--merge", keyed)
+    result = run("review", *files, "--in", table, "--out", out, *options)
+    assert result.exit_code == 0, result.stderr
+    mapping = MAPPING.model_copy(update={"reference_mode": "any"})
+    read = read_table(out, LabelledExample, mapping)
+    found = [(row.label, row.reference_mode) for _, row in read]
+    graded = [(label, "any-partial") for label in ("Partial", "Partial", "Wrong", "Correct")]
+    assert found == graded
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"gut": "Correct", "schlecht": "Wrong", "sonst": "Other"},
+        {"Correct": "Wrong", "Wrong": "Correct"},
+        {"Partial": "Wrong", "Other": "Overthinking"},
+        {"schlecht; sonst": "Wrong; Other", "schlecht": "Partial"},
+        {},
+    ],
+    ids=str,
+)
+def test_every_label_is_read_from_the_words_in_which_it_is_shown(words: dict[str, str]) -> None:
+    task = get_task("hieval-ea")
+    row = LabelledExample(
+        task=task.name, question="Q?", references=("x",), responses=("y",), label="Correct"
+    )
+    for label in task.labels(task.rubric(row)):
+        shown = row.model_copy(update={"label": in_own_words(label, words)})
+        assert full_label(with_our_labels(shown, words, "row 1", {})) == label
+
+
 def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     file = review(table)
@@ -238,6 +330,20 @@ def test_probabilities_of_one_draw_stay_and_those_of_another_are_emptied(tmp_pat
     result, third = merge(both, fill(other, {number: "teils"}), name="three")
     assert "sampling probabilities of an earlier draw are emptied" in result.stdout
     assert list(chances(third)) == [number]
+
+
+def test_probabilities_with_a_decimal_comma_are_read(tmp_path: Path) -> None:
+    """A spreadsheet of many countries saves them so."""
+    table = write(tmp_path / "antworten.csv", ROWS)
+    file = review(table, "--rows", "3")
+    drawn = chances(file)
+    done = fill(file, dict.fromkeys(drawn, "teils"))
+    _, out = merge(table, done)
+    out.write_text(out.read_text(encoding="utf-8").replace(";0.", ";0,"), encoding="utf-8")
+    read = read_table(out, LabelledExample, MAPPING)
+    assert {n: row.sampling_probability for n, row in read if n in drawn} == drawn
+    result, _ = merge(out, done, name="again")
+    assert result.exit_code == 0 and "earlier draw" not in result.stdout, result.stderr
 
 
 def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -> None:

@@ -142,6 +142,9 @@ def test_a_run_goes_on_from_another_and_is_compared_with_it(folder: Path) -> Non
     for options, words in (((*more[:6],), "--out"), ((*more[:6], "--out", "old"), "--out")):
         assert words in _fails(folder, *options)
     assert "rows to go on with" in _fails(folder, "--from", "old", "--out", "third")
+    for key in ("data.test=null", "data.test=rows.jsonl"):  # before the run, and not at its end
+        assert "--test" in _fails(folder, *more[:6], "--out", "third", key)
+    assert not (folder / "third").exists()
 
 
 def _questions(path: Path) -> set[str]:

@@ -10,8 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from cli.shared.verdicts import VERDICT_COLUMNS
 from data_prep.tables.examples import read_examples
 from judging.errors import CustosError
+from judging.files.csv_rows import write_spreadsheet
 from judging.tasks import TASKS
 from judging.types import JudgeRequest, LabelledExample
 from tests.cli.prep.made_up import run, write_rows
@@ -162,6 +164,18 @@ def test_a_judge_is_shown_if_asked_for(tmp_path: Path) -> None:
             "--verdicts", verdicts)  # fmt: skip
 
 
+def test_a_judge_is_shown_of_a_table_with_an_empty_line(tmp_path: Path) -> None:
+    """Its verdicts are a table without that line."""
+    table, verdicts = tmp_path / "rows.csv", tmp_path / "verdicts.csv"
+    table.write_text("question,references,response\nOne?,1,a\n,,\nTwo?,2,b\n", encoding="utf-8")
+    judged = [("One?", "Wrong"), ("Two?", "Correct")]
+    columns = ["question", *VERDICT_COLUMNS]
+    write_spreadsheet(verdicts, columns, [[q, "scored", label, *[""] * 13] for q, label in judged])
+    made_tasks = tasks(tmp_path, table, "--task", "hieval-qs", "--verdicts", verdicts)
+    shown = {task["data"]["question"]: task["predictions"][0]["result"] for task in made_tasks}
+    assert shown == {question: choices(score=label) for question, label in judged}
+
+
 def test_pictures_are_in_the_tasks(tmp_path: Path) -> None:
     picture = save_picture(tmp_path / "a.png", 40, 30)
     table = write_rows(tmp_path / "rows.jsonl", [
@@ -279,6 +293,27 @@ def test_what_cannot_be_used_is_named_by_its_task(
     labels = {0: [annotation(1, label="Correct")], 1: [annotation(1, label="Wrong")]}
     export = exported(tasks(tmp_path, table), labels)
     change(export[1])
+    with pytest.raises(CustosError, match="task 101"):
+        brought(tmp_path, export, table)
+    assert list(brought(tmp_path, export, table, "--allow-dropped")) == ["gpt-9/0"]
+
+
+def test_people_without_a_name_are_several(tmp_path: Path) -> None:
+    """The tool gives nobody for those who have left."""
+    table = write_rows(tmp_path / "rows.jsonl", rows(1))
+    given = [annotation(None, n, score=label) for n, label in enumerate(("Wrong", "Wrong"))]
+    given.append(annotation(3, 2, score="Correct"))
+    row = brought(tmp_path, exported(tasks(tmp_path, table), {0: given}), table)["gpt-9/0"]
+    assert row.label == "Wrong" and sorted(row.annotator_labels.values()) == [
+        *("Correct", "Wrong", "Wrong")
+    ]
+
+
+def test_two_different_right_answers_are_no_label(tmp_path: Path) -> None:
+    table = write_rows(tmp_path / "rows.jsonl", rows(2))
+    right = [annotation(1, score="Wrong", ground_truth=True)]
+    both = [*right, annotation(2, score="Correct", ground_truth=True)]
+    export = exported(tasks(tmp_path, table), {0: right, 1: both})
     with pytest.raises(CustosError, match="task 101"):
         brought(tmp_path, export, table)
     assert list(brought(tmp_path, export, table, "--allow-dropped")) == ["gpt-9/0"]

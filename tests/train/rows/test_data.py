@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -67,9 +69,10 @@ def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> Non
         example(2, annotator_labels=dict.fromkeys(people, "Wrong")),
         example(3, second_label="Wrong"),
         example(4, annotator_labels=people, critique="It is brown."),
+        example(5, annotator_labels=people, label="Correct"),  # corrected, against most of them
     ]
     path = write_split(tmp_path / "people.jsonl", rows)
-    assert len(read_splits(_section(tmp_path, train=[path])).train) == 4
+    assert len(read_splits(_section(tmp_path, train=[path])).train) == 5
     splits = read_splits(_section(tmp_path, train=[path], val=path, votes="shares"))
     taught: dict[str, dict[str, float]] = {}
     for row in splits.train:
@@ -80,6 +83,7 @@ def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> Non
         "2": {"Wrong": 1.0},
         "3": {"Correct": 0.5, "Wrong": 0.5},
         "4": {"Wrong": 1.0},
+        "5": {"Correct": 1.0},
     }
     assert [row.label for row in splits.val] == [row.label for row in rows]
 
@@ -299,6 +303,54 @@ def test_rows_join_the_split_in_which_an_earlier_run_had_their_question(tmp_path
     splits, _ = hold_out_as_before([*corrected, *fresh], ALL, tmp_path)
     sizes = {split: len(rows) for split, rows in splits.items()}
     assert sizes == {"train": 121, "val": 22, "cal": 22, "test": 42}
+
+
+def test_no_row_is_held_out_whose_question_is_near_to_a_learned_one(tmp_path: Path) -> None:
+    """Of the first run the second knows where it lies; of others it knows hashes alone."""
+    letters = random.Random(0)
+    questions = [
+        " ".join("".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=8)) for _ in range(6))
+        for _ in range(180)
+    ]
+    of_first, hashed, fresh = questions[:60], questions[60:120], questions[120:]
+
+    def ask(question: str) -> LabelledExample:
+        return example(0, id="", question=question, responses=("green",))
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    for run, learned in ((first, of_first), (second, ["Who owned the old quarry?"])):
+        (run / "data").mkdir(parents=True)
+        write_split(run / "data" / "train.jsonl", [*map(ask, learned)])
+    manifest = {"source": {"from": str(first)}}
+    (second / "data" / "manifest.json").write_text(json.dumps(manifest))
+    write_question_hashes(second, map(ask, hashed))
+    near = [f"{question} now" for question in (*of_first, *hashed)]
+    splits, _ = hold_out_as_before([*map(ask, (*near, *hashed, *fresh))], ALL, second)
+    held_out = {row.question for split in ALL for row in splits[split]}
+    assert held_out and held_out <= set(fresh)
+
+
+def test_a_run_that_does_not_say_what_it_learned_is_named(tmp_path: Path) -> None:
+    table = tmp_path / "rows.jsonl"
+    write_split(table, [example(i, question=f"Which of the {i} gates?") for i in range(60)])
+
+    def write(earlier: Path, name: str) -> list[str]:
+        return write_run_data(
+            {"train": [RunTable(str(table), TableMapping())]},
+            ALL,
+            tmp_path / name,
+            allow_dropped=False,
+            seed=0,
+            command="custos train",
+            earlier=earlier,
+        ).doubles
+
+    unknown, known = tmp_path / "unknown", tmp_path / "known"
+    for run in (unknown, known):
+        run.mkdir()
+    write_question_hashes(known, [])
+    assert [str(unknown) in line for line in write(unknown, "a")] == [True]
+    assert write(known, "b") == []
 
 
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
