@@ -199,7 +199,8 @@ def _choose_judge(old: Path, new: Path, margin: float) -> tuple[Outcome, str]:
         f"{old} is right in {of_all.a:.3f} and {new} in {of_all.b:.3f} of {of_all.n} test rows, "
         f"a difference of {with_interval(accuracy['difference'])} on {accuracy['clusters']} "
         "questions\n"
-        f"judge to use: {chosen}; {reason}; all figures: custos compare {folders[0]} {folders[1]}"
+        f"judge to use: {chosen}; {reason}; all figures: "
+        f"custos compare {folders[0]} {folders[1]} --min-common 1"
     )
 
 

@@ -268,15 +268,22 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
 
 
 def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
-    """Find the format of a file that people may have saved in another one than the table's."""
-    if of_table == NOTHING_STATED or path.suffix not in TEXTS or not path.is_file():
+    """Find the format of a file that people may have saved in another one than the table's.
+
+    What is not Unicode is read as cp1252, in which spreadsheets save, unless another one is stated.
+    Rows are found by their content, so that none is taken if that is wrong.
+    """
+    if path.suffix not in TEXTS or not path.is_file():
         return of_table
     content = path.read_bytes()
+    has_nul = b"\0" in content  # such as UTF-16, which is known by its first bytes
     try:
-        is_utf8 = b"\0" not in content and bool(content.decode())
+        encoding = of_table.encoding if has_nul or not content.decode() else None
     except UnicodeDecodeError:
-        is_utf8 = False
-    stated = replace(of_table, encoding=None if is_utf8 else of_table.encoding)
+        encoding = of_table.encoding or "cp1252"
+    stated = replace(of_table, encoding=encoding)
+    if of_table == NOTHING_STATED:
+        return stated
     if path.suffix in DELIMITER_BY_SUFFIX and len(CsvFile(path, stated).columns) < 2:
         return replace(stated, delimiter=None)
     return stated

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from judging.files.csv_rows import open_spreadsheet, write_spreadsheet
 from judging.files.records import read_records
 from judging.files.values import as_text, is_empty
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, Verdict, label_of
+from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Verdict, label_of
 
 PERSONS_LABEL = "label"
 """Field that stays empty, for a person to fill in."""
@@ -354,9 +354,14 @@ def _own_cells(row: ReviewRow, table: Table, mapping: TableMapping, out: Path) -
 def _rubrics(request: JudgeRequest) -> set[str]:
     """List the rubrics that a verdict on a request may name; an old or failed one names none.
 
-    A judge that knows only one reference mode takes a single reference in that one.
+    A judge takes a single reference in a mode that it knows, and alternatives with three levels
+    where it knows no others.
     """
-    modes = (request.reference_mode,) if len(request.references) > 1 else ("any", "all")
+    modes = {request.reference_mode}
+    if len(request.references) == 1:
+        modes = {*get_args(ReferenceMode)}
+    elif "any" in modes:
+        modes.add("any-partial")
     read = (request.model_copy(update={"reference_mode": mode}) for mode in modes)
     return {"", *(get_task(each.task).full_rubric(each) for each in read)}
 

@@ -6,15 +6,16 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from data_prep.tables.mapping import PERSON
 from judging.errors import FieldError
 from judging.labels import UNKNOWN, labels_option
 from judging.tasks import get_task
 from judging.tasks.hieval_qs import PARTIAL
-from judging.types import LabelledExample, label_of, score_of, type_of
+from judging.types import JudgeRequest, LabelledExample, label_of, score_of, type_of
 
+RequestT = TypeVar("RequestT", bound=JudgeRequest)
 _MAX_SHOWN = 12
 _MAX_LABEL_CHARS = 40
 _MAX_CELL = 400
@@ -145,9 +146,9 @@ def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str |
     return first[max(first, key=counts.__getitem__)] if first else None
 
 
-def in_three_levels(example: LabelledExample) -> LabelledExample:
-    """Return an example whose references are alternatives, of which a part is ``Partial``."""
-    return example.model_copy(update={"reference_mode": "any-partial"})
+def in_three_levels(request: RequestT) -> RequestT:
+    """Return a request whose references are alternatives, of which a part is ``Partial``."""
+    return request.model_copy(update={"reference_mode": "any-partial"})
 
 
 def may_be_partial(cells: Iterable[Any], labels: Mapping[str, str]) -> bool:

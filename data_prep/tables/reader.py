@@ -47,7 +47,8 @@ from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.records import WHOLE_ARRAY
 from judging.files.values import as_text, holds_part, is_empty
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record
+from judging.tasks.hieval_qs import PARTIAL
+from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record, score_of
 
 RequestT = TypeVar("RequestT", bound=JudgeRequest)
 DEFAULT_TASK = str(JudgeRequest.model_fields["task"].default)
@@ -224,21 +225,26 @@ class TableReader(Generic[RequestT]):
                 get_task(record.task).check(record)
         except FieldError as error:
             raise self._with_column(error, row).at(location) from None
+        mapping = self.mapping
+        has_modes = get_task(record.task).has_reference_modes
+        if has_modes and record.reference_mode == "any" and self._has_three_levels:
+            record = in_three_levels(record)
         if not isinstance(record, LabelledExample):
             return record
-        mapping = self.mapping
-        is_graded = record.reference_mode == "any" and self._has_three_levels
-        example = in_three_levels(record) if is_graded else record
-        labelled = with_our_labels(example, mapping.labels, location, mapping.columns)
+        labelled = with_our_labels(record, mapping.labels, location, mapping.columns)
         return cast(RequestT, labelled)
 
     @cached_property
     def _has_three_levels(self) -> bool:
         """Tell whether people called a row of mode ``any`` partly right: then any row may be.
 
-        The table is read for it, once.
+        So it is where the mapping has a word for it. Otherwise a table with labels is read, once.
         """
         labels, columns = self.mapping.labels, self.mapping.columns.values()
+        if any(score_of(ours) == PARTIAL for ours in labels.values()):
+            return True
+        if not self.is_labelled:
+            return False
         for _, stored in self.table.rows():
             row = with_nested_columns(stored, columns)
             if not isinstance(row, dict) or not may_be_partial(row.values(), labels):

@@ -225,6 +225,17 @@ def test_a_spreadsheet_may_save_the_file_in_another_format_than_the_tables(
     assert [row["Urteil"] for _, row in read_rows(out)] == ["völlig", "falsch", "falsch", "richtig"]
 
 
+def test_a_spreadsheet_may_save_a_table_in_utf_8_as_cp1252(tmp_path: Path) -> None:
+    rows = [{**row, "Modell": "größer €"} for row in ROWS]
+    table = write(tmp_path / "antworten.csv", rows)
+    done = fill(review(table), {1: "teils"})
+    done.write_bytes(done.read_text(encoding="utf-8-sig").encode("cp1252"))
+    result, out = merge(table, done)
+    assert result.exit_code == 0, result.stderr
+    assert [row["Modell"] for _, row in read_rows(out)] == ["größer €"] * len(rows)
+    assert labels(out)[0] == "Partial"
+
+
 def test_people_may_call_an_answer_of_a_table_of_alternatives_partly_right(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     options = [word if word != "all" else "any" for word in OPTIONS]

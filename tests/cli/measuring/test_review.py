@@ -162,9 +162,21 @@ def test_rows_that_are_read_otherwise_than_they_were_graded_are_refused(
         assert (
             f"the verdict on row 1 is under {rubric}, and the row is read under " in result.stderr
         )
-    one_reference = {"rubric": "hieval-qs/plain/all"}
-    verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3, **one_reference)
-    assert review(table, tmp_path / "review.csv", tmp_path / "v.jsonl").exit_code == 0
+
+
+def test_verdicts_under_the_mode_that_a_judge_takes_a_row_in_are_read(
+    table: Path, tmp_path: Path
+) -> None:
+    """One reference in any mode; alternatives with three levels, of a judge that knows no others."""
+    for several, single in (("any", "all"), ("any-partial", "any"), ("any-partial", "any-partial")):
+        lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
+        rubrics = (several, single, single)
+        read = [json.loads(line) for line in lines]
+        for verdict, mode in zip(read, rubrics, strict=True):
+            verdict["rubric"] = f"hieval-qs/plain/{mode}"
+        (tmp_path / "v.jsonl").write_text("\n".join(map(json.dumps, read)))
+        out = tmp_path / f"{several}-{single}.csv"
+        assert review(table, out, tmp_path / "v.jsonl").exit_code == 0
 
 
 def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Path) -> None:

@@ -220,7 +220,9 @@ def test_alternatives_have_three_levels_where_people_gave_three(tmp_path: Path, 
     assert [row.reference_mode for row in read] == ["any-partial"] * 3
     assert [row.label for row in read] == ["Correct", "Partial", "Wrong"]
     two = save_table(tmp_path / f"two.{kind}", [rows[0], rows[2]], list(rows[0]))
-    assert {row.reference_mode for row in examples(two, **given)} == {"any"}
+    # A table that is read without its labels, or has none of that word, is read as the others.
+    assert {row.reference_mode for row in examples(two, **given)} == {"any-partial"}
+    assert {row.reference_mode for row in requests(path, **given)} == {"any-partial"}
     # A word that means Wrong, and rows that are answer sets, ask for no third level.
     for changes in ({"labels": {**words, "zum Teil": "Wrong"}}, {"reference_mode": "all"}):
         mode = changes.get("reference_mode", "any")
