@@ -145,7 +145,7 @@ def labelled(
     if not found.rows:
         raise CustosError(
             f"{export}: no label of form {form.name} on a row of {table}; give the table that the "
-            "tasks were made of, with the same options"
+            "tasks were made of, with the same options; fields have the names of its labels.xml"
         )
     _write(out, found.rows)
     for again in found.replaced:

@@ -193,6 +193,9 @@ def bring_back(
             continue
         result.counts["labels"] += len(by_person)
         label = next(iter(truths), None) or str(most_given(by_person, {}))
+        numbers = Counter(by_person.values()).most_common(2)
+        if not truths and len({number for _, number in numbers}) < len(numbers):
+            result.counts["tied: the first person's label counts"] += 1
         agreeing = {name: fillings[name] for name in by_person if by_person[name] == label}
         people = {"annotators": list(by_person), "annotator_labels": by_person}
         settled = form.settled(row, agreeing)

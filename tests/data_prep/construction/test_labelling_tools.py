@@ -319,6 +319,16 @@ def test_two_different_right_answers_are_no_label(tmp_path: Path) -> None:
     assert list(brought(tmp_path, export, table, "--allow-dropped")) == ["gpt-9/0"]
 
 
+def test_labels_that_equally_many_gave_are_counted(tmp_path: Path) -> None:
+    table = write_rows(tmp_path / "rows.jsonl", rows(2))
+    tied = [annotation(1, score="Wrong"), annotation(2, score="Correct")]
+    settled = [*tied, annotation(3, score="Wrong")]
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(exported(tasks(tmp_path, table), {0: tied, 1: settled})))
+    result = run("construct", "labelled", export, "--in", table, "--out", tmp_path / "out.jsonl")
+    assert "(5 labels, 1 tied" in result.stdout
+
+
 def test_labels_in_peoples_own_words(tmp_path: Path) -> None:
     table = write_rows(tmp_path / "rows.jsonl", rows(1))
     export = exported(tasks(tmp_path, table), {0: [annotation(1, score="richtig")]})
