@@ -167,7 +167,7 @@ def test_rows_that_are_read_otherwise_than_they_were_graded_are_refused(
 def test_verdicts_under_the_mode_that_a_judge_takes_a_row_in_are_read(
     table: Path, tmp_path: Path
 ) -> None:
-    """One reference in any mode; alternatives with three levels, of a judge that knows no others."""
+    """One reference in any mode, alternatives in three levels of a judge with no others."""
     for several, single in (("any", "all"), ("any-partial", "any"), ("any-partial", "any-partial")):
         lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
         rubrics = (several, single, single)
