@@ -214,7 +214,8 @@ def test_alternatives_have_three_levels_where_people_gave_three(tmp_path: Path, 
         for text, label in (("one", "gut"), ("two", " Zum Teil"), ("three", "schlecht"))
     ]
     columns = {"label": "note"}
-    given = {"columns": columns, "separator": "|", "labels": words, "reference_mode": "any"}
+    given: dict[str, Any] = {"columns": columns, "separator": "|", "labels": words}
+    given["reference_mode"] = "any"
     path = save_table(tmp_path / f"a.{kind}", rows, list(rows[0]))
     read = examples(path, **given)
     assert [row.reference_mode for row in read] == ["any-partial"] * 3
@@ -222,7 +223,7 @@ def test_alternatives_have_three_levels_where_people_gave_three(tmp_path: Path, 
     two = save_table(tmp_path / f"two.{kind}", [rows[0], rows[2]], list(rows[0]))
     # A table that is read without its labels, or has none of that word, is read as the others.
     assert {row.reference_mode for row in examples(two, **given)} == {"any-partial"}
-    assert {row.reference_mode for row in requests(path, **given)} == {"any-partial"}
+    assert {row.reference_mode for row in requests(path, None, **given)} == {"any-partial"}
     # A word that means Wrong, and rows that are answer sets, ask for no third level.
     for changes in ({"labels": {**words, "zum Teil": "Wrong"}}, {"reference_mode": "all"}):
         mode = changes.get("reference_mode", "any")
