@@ -60,20 +60,20 @@ TEXTS = (".json", ".jsonl", *DELIMITER_BY_SUFFIX)
 
 @dataclass(frozen=True)
 class Correction:
-    """The label that a person gave a row, with what the person said beside it."""
+    """Label that a person gave a row, with the cells about it."""
 
     place: str
     """File and row that it stands in."""
     example: LabelledExample | None
-    """What is judged, with the label in our words; ``None`` where that cannot be read."""
+    """Row with its label in our words; ``None`` where the row cannot be read."""
     written: str
-    """The label as it goes into the table."""
+    """Label in the words of the table."""
     fields: Mapping[str, object]
     """Cells of other fields about the label."""
     who: str
     when: str
     is_reviewed: bool
-    """Whether it stands in a review file."""
+    """True for a row of a review file."""
 
     @property
     def label(self) -> str:
@@ -83,7 +83,7 @@ class Correction:
 
 @dataclass
 class Corrections:
-    """The labels of people by the number of the row that they are of."""
+    """Labels of people by row number of the table."""
 
     files: list[Path] = field(default_factory=list)
     by_row: dict[int, list[Correction]] = field(default_factory=lambda: defaultdict(list))
@@ -96,7 +96,7 @@ class Corrections:
 
 
 class RowsOfTable:
-    """The rows of a table, and the search for one of them."""
+    """Rows of a table, which are looked up by key, id or content."""
 
     def __init__(self, source: Path, mapping: TableMapping) -> None:
         self.table, self.mapping = open_table(source, mapping.text_format), mapping

@@ -76,7 +76,7 @@ class ReviewRow:
     number: int
     """Number of the row in the table."""
     request: JudgeRequest | Verdict
-    """What is judged; the verdict on a row that is no request."""
+    """Request, or the verdict on a row that is none."""
     table_cells: Mapping[str, Any]
     """Cells of the table, by its own columns."""
     fields: Mapping[str, object]

@@ -25,9 +25,10 @@ NUM_READING = 2
 """Texts that are read at once. Between them the event loop gets its turn at the interpreter; it
 would wait for all that are read at once."""
 REST = 3
-"""How much longer than a text was read its turn lasts. A parser lets no other thread run, so that
-the model, which asks for the interpreter thousands of times a second, would wait each time."""
+"""Rest after a long text, in times of its reading, before its turn ends. A parser lets no other
+thread run, and the model asks for the interpreter thousands of times a second."""
 MOST_REST_S = 1.0
+"""Longest rest in seconds."""
 SHORT = 20_000
 """Characters or bytes that are read on the event loop, which takes less time than to change
 threads."""
@@ -114,8 +115,8 @@ def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
 class Readers:
     """Reads long texts in threads, a few at a time; callers take turns.
 
-    At least half of the time nothing is read, so that the model gets on. One named caller may have
-    ``caller_share`` of what is read at once. Used on one event loop.
+    A turn lasts longer than the reading (``REST``), so that the model gets its part of the time.
+    One named caller may have ``caller_share`` of what is read at once. Used on one event loop.
     """
 
     def __init__(self, caller_share: float = 1.0) -> None:

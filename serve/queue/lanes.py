@@ -56,9 +56,9 @@ class Lane(Generic[JobT]):
     """The jobs of one kind that wait for one judge; their callers share the model evenly.
 
     The model's tokens are charged to the caller that they are read for. The turn is always that
-    of the caller who has the fewest with its next job, so that a short one goes before equals.
-    A caller without jobs saves nothing up: when it comes back, it has at least as many as one
-    of those who wait. All begin anew when nobody waits.
+    of the caller with the fewest, those of its next job included: of equals the shorter job goes
+    first. A caller without jobs saves nothing up: when it comes back, it has at least as many as
+    one of those who wait. All begin anew when nobody waits.
     """
 
     def __init__(self) -> None:

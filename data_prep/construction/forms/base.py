@@ -105,7 +105,7 @@ class Form(ABC):
     task: str | None = None
     """Task of the labelled examples that rows become; ``None`` if they become none."""
     rubric: ClassVar[str | None] = None
-    """The one rubric of the task whose rules the form states; ``None`` if they are the same."""
+    """Rubric whose rules the form states; ``None`` if those of all rubrics are the same."""
     per_row: ClassVar[int] = 2
     """People who fill in each row before it counts."""
 

@@ -26,7 +26,7 @@ from serve.calls.context import (
     require_open,
 )
 from serve.calls.errors import ApiError
-from serve.calls.waiting import SHORT, Readers, Turns, unless_gone
+from serve.calls.waiting import REST, SHORT, Readers, Turns, unless_gone
 from serve.pictures.received import Decoders
 from serve.queue.service import Service
 from serve.requests import parse
@@ -203,6 +203,22 @@ def test_a_body_whose_client_leaves_is_not_read_on(monkeypatch: pytest.MonkeyPat
         assert num_read == last
         gate.set()
         assert client.post("/judge", json=row()).status_code == 200
+
+
+def test_after_a_long_text_the_model_has_longer_than_the_text_took() -> None:
+    ended: list[float] = []
+
+    def long() -> None:
+        time.sleep(0.05)
+        ended.append(time.monotonic())
+
+    async def main() -> None:
+        readers = Readers()
+        await asyncio.gather(*(readers.read(SHORT + 1, long) for _ in range(3)))
+
+    asyncio.run(main())
+    _, second, third = sorted(ended)
+    assert third - second > (1 + REST) * 0.05 - 0.02  # two are read at once, and then none
 
 
 def test_two_long_texts_are_read_at_a_time() -> None:
