@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -91,6 +93,8 @@ def _kind_of(value: object) -> str:
 
 _LOOP = "Symlink loop from "
 """Beginning of the error of :meth:`Path.resolve`."""
+_NUMBER = re.compile(r"\(os error (\d+)\)")
+"""The system's number of an error in a text of Rust's."""
 LONGEST_NAME = 200
 """Most characters of a name to compare with others: time grows with their square."""
 
@@ -103,9 +107,22 @@ def nearest_name(name: str, names: Collection[str]) -> str:
 
 def error_text(error: CustosError | OSError) -> str:
     """Return the text of an error; a system's error begins with its file, as ours do."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    name = _name_of(error)
+    way_out = "; make room, then repeat the command" if is_full(error) else ""
+    return f"{'' if name is None else f'{name}: '}{error.strerror}{way_out}"
+
+
+def is_full(error: OSError) -> bool:
+    """Tell whether an error says that a disk, or a user's part of it, has no room left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _name_of(error: OSError) -> str | None:
+    """Name the file of a system's error: of a copied or renamed one, the new file."""
+    name = error.filename if error.filename2 is None else error.filename2
+    return None if name is None else str(name)
 
 
 def lacks_memory(error: BaseException) -> bool:
@@ -147,15 +164,28 @@ def system_errors_at(path: Path, prefix: str | None = None) -> Iterator[None]:
     """Name a file in every error of the system that the block raises, unless it names another one.
 
     The system names no file where a call has only its number, as for reading, writing and syncing.
-    Names of temporary files that become it begin with ``prefix``.
+    Names of temporary files that become it, or of their folder, begin with ``prefix``.
     """
     try:
         yield
-    except OSError as error:
-        name = error.filename
-        is_temporary = prefix is not None and Path(str(name)).name.startswith(prefix)
+    except Exception as error:
+        if (found := _as_of_system(error)) is None:
+            raise
+        name = _name_of(found)
+        is_temporary = prefix is not None and any(
+            part.startswith(prefix) for part in Path(name or "").parts
+        )
         if name is not None and not is_temporary:
             raise
         # A library such as Arrow has words of its own for a full disk.
-        reason = os.strerror(error.errno) if error.errno else error.strerror or str(error)
-        raise OSError(error.errno, reason, str(path)) from None
+        reason = os.strerror(found.errno) if found.errno else found.strerror or str(found)
+        raise OSError(found.errno, reason, str(path)) from None
+
+
+def _as_of_system(error: Exception) -> OSError | None:
+    """Take an error for one of the system, if it is one; safetensors words those of its writes."""
+    if isinstance(error, OSError):
+        return error
+    is_worded = type(error).__name__ == "SafetensorError"
+    number = _NUMBER.search(str(error)) if is_worded else None
+    return OSError(int(number[1]), "") if number else None

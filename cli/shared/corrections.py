@@ -468,7 +468,11 @@ def _write_parquet(out: Path, source: Path, label: str, rows: Sequence[dict[str,
     named = named_columns(stored)  # rows hold the names of their numbers
     types = {each.name: pa.string() if each.name in named else each.type for each in stored}
     for name in dict.fromkeys(name for row in rows for name in row):
-        if name not in types:
+        if objects := [row[name] for row in rows if isinstance(row.get(name), dict)]:
+            fields = {key: pa.field(key, pa.string()) for held in objects for key in held}
+            fields |= {each.name: each for each in types.get(name, ())}
+            types[name] = pa.struct(list(fields.values()))
+        elif name not in types:
             types[name] = pa.float64() if name == SAMPLING_PROBABILITY else pa.string()
     if any(isinstance(row.get(label), str) for row in rows):
         types[label] = pa.string()

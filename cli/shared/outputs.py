@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from judging.errors import CustosError, known_error
+from judging.errors import CustosError, is_full, known_error
 from judging.log_lines import one_line
 
 
@@ -40,8 +40,21 @@ class Verbs(CommandGroup):
         except Exception as error:
             if (text := known_error(error)) is None:
                 raise
+            if _is_of_printing(error):
+                text = f"standard output: {text}"
         typer.echo(f"error: {one_line(' '.join(text.split()))}", err=True)
         raise typer.Exit(2)
+
+
+def _is_of_printing(error: Exception) -> bool:
+    """Tell whether an error came from standard output, such as a file on a full disk."""
+    if not isinstance(error, OSError) or error.filename is not None or not is_full(error):
+        return False
+    try:
+        typer.echo()
+    except OSError:
+        return True
+    return False
 
 
 PathT = TypeVar("PathT", Path, str)

@@ -67,10 +67,10 @@ def write_text(path: Path, text: str) -> None:
 def whole_folder(final: Path) -> Iterator[Path]:
     """Yield a folder to write into; it becomes ``final`` if the block ends without an error.
 
-    An ``OSError`` names ``final`` where the system names no file.
+    An ``OSError`` names ``final``, also for the files in it.
     """
     partial = final.parent / f".{final.name}.partial"
-    with system_errors_at(final):
+    with system_errors_at(final, partial.name):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:

@@ -475,7 +475,7 @@ def known_error(error: Exception) -> str | None:
             "out of memory; lower optim.token_budget (DPO and GRPO: critiques.micro_batch) and, if "
             "that is not enough, set run.gradient_checkpointing=true"
         )
-    if isinstance(error, SafetensorError):  # a full disk, a damaged file
+    if isinstance(error, SafetensorError):  # a damaged file
         return f"{RUN_LOG.folder or 'run folder'}: {error}"
     return errors.known_error(error)
 

@@ -139,6 +139,35 @@ def test_labels_come_back_into_the_table_in_its_own_shape(suffix: str, tmp_path:
         assert CsvFile(out).delimiter == ";"
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("metadata", [None, {"model": "a", "seed": 7}])
+def test_rows_of_our_fields_alone_tell_of_a_correction_in_their_metadata(
+    suffix: str, metadata: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    names = dict(zip(ROWS[0], ("question", "references", "response", "label"), strict=True))
+    table = tmp_path / f"rows{suffix}"
+    rows = [{ours: row[theirs] for theirs, ours in names.items()} for row in ROWS[:2]]
+    rows = [{**row, "references": [row["references"]], "label": "Wrong"} for row in rows]
+    if metadata:
+        rows = [{**row, "metadata": metadata} for row in rows]
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), table)
+    else:
+        table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for number, labels in enumerate((["Correct", "Wrong"], ["Correct", "Partial"])):
+        done, out = tmp_path / f"done-{number}.jsonl", tmp_path / f"{number}{suffix}"
+        corrected = [{**row, "label": each} for row, each in zip(rows, labels, strict=True)]
+        done.write_text("".join(json.dumps({**row, "annotators": ["ben"]}) + "\n"
+                                for row in corrected))  # fmt: skip
+        result = run("review", "--in", table, "--out", out, "--merge", done)
+        assert result.exit_code == 0, result.stderr
+        table = out
+    told = [row["metadata"] for _, row in read_rows(out)]
+    assert [each["label_before"] for each in told] == ["Wrong", "Wrong"]
+    assert [each["corrected_by"] for each in told] == ["ben", "ben"]
+    assert {name: told[1].get(name) for name in metadata or ()} == (metadata or {})
+
+
 def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.json", ROWS)
     table.write_text(json.dumps({"version": 2, "data": json.loads(table.read_text()), "n": []}))

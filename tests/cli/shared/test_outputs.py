@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import torch
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from cli import grade
@@ -92,6 +93,21 @@ def test_an_error_that_is_expected_is_one_line(
 ) -> None:
     fails_to_load(monkeypatch, fault)
     assert refusal(*SERVE) == f"error: {said}"
+
+
+def test_a_full_disk_has_a_way_out_also_where_the_output_goes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full_disk = (errno.ENOSPC, os.strerror(errno.ENOSPC))
+    fails_to_load(monkeypatch, OSError(*full_disk, "FILE"))
+    named = refusal(*SERVE)
+    assert named.startswith(f"error: FILE: {full_disk[1]}; make room")
+    with Path("/dev/full").open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        status = get_command(app).main(["tasks"], prog_name="custos", standalone_mode=False)
+    assert (status, capsys.readouterr().err) == (2, f"{named.replace('FILE', 'standard output')}\n")
+    fails_to_load(monkeypatch, OSError(*full_disk))  # not of the output, which takes more
+    assert refusal(*SERVE) == named.replace("FILE: ", "")
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(errno.EPIPE, "Broken"), RuntimeError("a bug")])

@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from clients.kept_verdicts import KeptVerdict, partial_file
 from data_prep.tables.source import open_table
 from judging import Verdict
 from judging.errors import CustosError
-from judging.files.atomic import atomic_path, atomic_write, whole_folder
+from judging.files.atomic import atomic_path, atomic_write, whole_folder, write_text
 from judging.files.kept_work import (
     KeptFile,
     KeptResult,
@@ -368,6 +369,35 @@ def test_all_files_of_a_folder_are_on_the_disk_before_it_appears(
     with whole_folder(tmp_path / "checkpoint") as partial:
         (partial / "state").write_text("all")
     assert events == [("sync", "state"), *appears("checkpoint")]
+
+
+def _writes(folder: Path) -> None:
+    write_text(folder / "text", "x" * 1000)
+
+
+def _copies(folder: Path) -> None:
+    shutil.copyfile(__file__, folder / "copy")
+
+
+def _saves(folder: Path) -> None:
+    save_file({"a": torch.zeros(1000)}, folder / "weights.safetensors")
+
+
+@pytest.mark.parametrize("write", [_writes, _copies, _saves])
+def test_a_full_disk_leaves_the_earlier_folder_and_is_named_after_it(
+    tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    with whole_folder(tmp_path / "run") as partial:
+        (partial / "earlier").touch()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        with pytest.raises(OSError) as caught, whole_folder(tmp_path / "run") as partial:  # noqa: PT011
+            write(partial)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(tmp_path / "run"))
+    assert [path.name for path in tmp_path.rglob("*")] == ["run", "earlier"]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
