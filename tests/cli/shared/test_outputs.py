@@ -1,11 +1,13 @@
 """Mistakes on one line, values that no command takes, where a command writes, what it prints."""
 
 import errno
+import io
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -102,8 +104,8 @@ def test_a_full_disk_has_a_way_out_also_where_the_output_goes(
     fails_to_load(monkeypatch, OSError(*full_disk, "FILE"))
     named = refusal(*SERVE)
     assert named.startswith(f"error: FILE: {full_disk[1]}; make room")
-    with Path("/dev/full").open("w", encoding="utf-8") as full, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", full)
+    with Path("/dev/full").open("wb", buffering=0) as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(cast(Any, full), write_through=True))
         status = get_command(app).main(["tasks"], prog_name="custos", standalone_mode=False)
     assert (status, capsys.readouterr().err) == (2, f"{named.replace('FILE', 'standard output')}\n")
     fails_to_load(monkeypatch, OSError(*full_disk))  # not of the output, which takes more
