@@ -31,6 +31,7 @@ HOSTS = {
     "nat64.test": "64:ff9b:1::7f00:1",
     "old.test": "::7f00:1",
 }
+LIMITS = Limits(body_seconds=1)
 Send = Callable[[httpx.Client], tuple[int, str]]
 
 
@@ -282,7 +283,7 @@ def http(tiny_folders: Folders) -> Iterator[httpx.Client]:
     images = RemoteImages(
         list(HOSTS), Limits().body_bytes, resolve=lambda host, port: [HOSTS[host]]
     )
-    service = Service({"tiny": tiny}, Limits(body_seconds=1), remote_images=images)
+    service = Service({"tiny": tiny}, LIMITS, remote_images=images)
     with serving(service, only_local=True) as client:
         yield client
 
@@ -295,13 +296,26 @@ def test_answers(http: httpx.Client, answer: tuple[int, str], sent: str) -> None
     assert (status, message[: len(answer[1])]) == answer
 
 
+def test_what_is_invalid_leaves_the_other_requests_of_its_call(http: httpx.Client) -> None:
+    broken = row(task="hieval-ea", images=[data_url(half_a_jpeg(), "jpeg")])
+    rows = [row(), broken, row(), row(question="?! " * 6000), row()]
+    verdicts = http.post("/judge", json=rows).json()["verdicts"]
+    assert [each["status"] for each in verdicts] == ["scored", "invalid"] * 2 + ["scored"]
+    assert [bool(each["label"]) for each in verdicts] == [True, False] * 2 + [True]
+
+
 def test_nothing_of_it_harmed_the_service(http: httpx.Client) -> None:
     assert http.get("/health/ready").status_code == 200
     assert judge(row())(http) == (200, "scored")
 
 
 def test_the_document_lists_the_cases() -> None:
-    lines = DOCUMENT.read_text(encoding="utf-8").splitlines()
+    text = DOCUMENT.read_text(encoding="utf-8")
+    seconds = (
+        f"{LIMITS.body_seconds:g} second there and {Limits().body_seconds:g} seconds otherwise"
+    )
+    assert seconds in " ".join(text.split())
+    lines = text.splitlines()
     _, _, *listed = (line for line in lines if line.startswith("|"))
     assert sorted(listed) == sorted(
         f"| {sent} | {status} | {message} |"

@@ -19,6 +19,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -69,6 +70,15 @@ class HangingJudge(FakeJudge):
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         if "hang" in request.response:
             time.sleep(60)
+        return super().verdict_on(request, confidence)
+
+
+class BreakingJudge(FakeJudge):
+    """Breaks at a response, which stands in the traceback."""
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        if "break" in request.response:
+            raise RuntimeError(request.response)
         return super().verdict_on(request, confidence)
 
 
@@ -334,6 +344,25 @@ def test_nobody_waits_for_a_log_that_nobody_reads() -> None:
             assert client.post("/judge", json=row()).status_code == 200
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+def test_no_text_of_a_caller_is_a_line_of_the_log() -> None:
+    forged = "break\n2026-11-27 12:00:00,000 INFO forged\r\x1b[2J\x85forged\u2028forged"
+    with serve(BreakingJudge, "--log-contents") as (process, address):
+        with httpx.Client(base_url=address, timeout=20) as client:
+            broken = client.post("/judge", json=row(forged, id=forged))
+            assert broken.json()["status"] == "judge_error"
+            assert client.post("/judge", json=row(judge=forged)).status_code == 404
+            assert client.get(f"/{quote(forged)}").status_code == 404
+            chat = {"model": forged, "messages": [{"role": "user", "content": forged}]}
+            assert client.post("/v1/chat/completions", json=chat).status_code == 404
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        log = process.stderr
+    assert log.count("forged") >= 6, "contents are logged"
+    entry = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ (INFO|WARNING|ERROR) (?!forged)|    ")
+    assert [line for line in log.splitlines() if not entry.match(line)] == []
+    assert {char for char in log if not char.isprintable()} == {"\n"}
 
 
 def _post_in_vain(client: httpx.Client, body: Any) -> None:
