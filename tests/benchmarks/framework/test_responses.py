@@ -16,6 +16,7 @@ from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.responses import build_questions, read_wording
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
+from judging.files.kept_work import locked
 from judging.tasks import get_task
 from judging.types import Verdict
 from tests.cli.bench.made_up import read, run, write
@@ -115,6 +116,15 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
     assert [seen.text for seen in fake.seen] == ["What is value 1?"]
     assert list(read(out)) == ["0_0", "1_0", "2_0", "3_0"]
     assert not (tmp_path / "out.json.errors.jsonl").exists()
+
+
+def test_one_run_at_a_time_writes_a_file(fake: FakeServer, tmp_path: Path) -> None:
+    items = charthal(tmp_path, 1)
+    with locked(tmp_path / "out.json"):
+        second = ask(fake, "charthal", items)
+    assert (second.exit_code, fake.seen) == (2, [])
+    assert f"error: {tmp_path / 'out.json'}: another run is writing it" in second.stderr
+    assert ask(fake, "charthal", items).exit_code == 0
 
 
 def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path) -> None:
