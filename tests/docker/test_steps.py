@@ -71,6 +71,39 @@ def test_compose_leaves_the_service_time_to_answer_and_bounds_it() -> None:
         assert service["deploy"]["resources"]["limits"]["memory"]
 
 
+VENV = """#!/bin/sh
+mkdir -p "$3/bin"
+printf '#!/bin/sh\necho "$@" >> "$0.log"\n' > "$3/bin/pip"
+chmod +x "$3/bin/pip"
+"""
+"""A ``python3 -m venv`` whose pip notes what it is asked for."""
+
+
+@pytest.mark.parametrize("sha256", ["", "0" * 64])
+def test_only_wheels_are_installed_and_by_their_hashes(tmp_path: Path, sha256: str) -> None:
+    sources, python = tmp_path / "src", tmp_path / "bin" / "python3"
+    (sources / "docker").mkdir(parents=True)
+    shutil.copy(ROOT / "docker" / "steps.sh", sources / "docker")
+    shutil.copy(ROOT / "constraints.txt", sources)
+    python.parent.mkdir()
+    python.write_text(VENV)
+    python.chmod(0o755)
+    environment = {"PATH": f"{python.parent}:{os.environ['PATH']}", "TORCH_SHA256": sha256}
+    command = [str(sources / "docker" / "steps.sh"), "install", str(tmp_path / "venv"), "cpu"]
+    subprocess.run(command, check=True, env=environment)
+    calls = (tmp_path / "venv" / "bin" / "pip.log").read_text().splitlines()
+    installed = [call.split() for call in calls if call.startswith("install ")]
+    *fetched, ours = installed
+    assert ours[-1] == "." and {"--no-deps", "--no-build-isolation"} <= {*ours}
+    assert all("--only-binary=:all:" in call for call in fetched)
+    by_hash = [call[-1] for call in fetched if "--require-hashes" in call]
+    assert by_hash == ["requirements.lock", *["torch.lock"] * bool(sha256)]
+    [torch] = [call[-1] for call in fetched if "--require-hashes" not in call]
+    assert torch.startswith("torch==") and torch.endswith("+cpu")
+    if sha256:
+        assert (sources / "torch.lock").read_text() == f"{torch} --hash=sha256:{sha256}\n"
+
+
 @pytest.mark.slow
 def test_the_steps_make_a_service_that_judges(tmp_path: Path) -> None:
     sources, venv = build_context(tmp_path / "src"), tmp_path / "venv"

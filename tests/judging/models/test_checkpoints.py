@@ -220,6 +220,13 @@ def test_weights_of_other_shapes(folder: Path) -> None:
     assert "the weights do not have the shapes" in _error(folder)
 
 
+@pytest.mark.parametrize("token", ["<|im_start|>", "<|im_end|>"])
+def test_a_tokenizer_without_the_tokens_of_a_turn(folder: Path, token: str) -> None:
+    for path in map(folder.joinpath, TOKENIZER):
+        path.write_text(path.read_text(encoding="utf-8").replace(token, "<|other|>"))
+    assert f"no control token '{token}'" in _error(folder)
+
+
 def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
     path = folder / "chat_template.json"
     template = json.loads(path.read_text(encoding="utf-8"))["chat_template"]
