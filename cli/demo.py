@@ -24,6 +24,7 @@ import typer
 from cli.shared.options import with_groups
 from cli.shared.screen import in_columns
 from judging.errors import CustosError
+from judging.files.atomic import write_text
 from judging.models.devices import num_cores
 
 FOLDER = Path("runs/demo")
@@ -169,7 +170,7 @@ def grade_three_answers(screen: Screen) -> None:
     screen.step("A shipped judge grades three answers (the first run fetches a model of 93 MB)")
     rows, verdicts = FOLDER / "answers.jsonl", FOLDER / "verdicts.jsonl"
     lines = [json.dumps({**MIDDLEMARCH, "response": response}) for response in RESPONSES]
-    rows.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_text(rows, "\n".join(lines) + "\n")
     judge = ("--judge", "embedded-qs")
     screen.run("custos", "grade", *judge, "--in", str(rows), "--out", str(verdicts))
     accepted = " or ".join(MIDDLEMARCH["references"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from evaluation.comparisons.compare import (
 from evaluation.estimate import paired_accuracies
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError
+from judging.files.atomic import write_text
 from judging.files.records import read_records, write_json
 from judging.types import LabelledExample, Split
 from train.rows.held_out import DATA_FOLDER
@@ -345,9 +347,7 @@ def copy(name: Name, file: Path) -> None:
         file: File to write; it must not exist.
     """
     recipe = find_recipe(name)
-    try:
-        with file.open("x", encoding="utf-8") as target:
-            target.write(recipe.read_text(encoding="utf-8"))
-    except FileExistsError:
-        raise CustosError(f"{file}: this file exists already; name another") from None
+    if os.path.lexists(file):
+        raise CustosError(f"{file}: this file exists already; name another")
+    write_text(file, recipe.read_text(encoding="utf-8"))
     typer.echo(f"{file} written; train with it: custos train {file} --train TABLE")

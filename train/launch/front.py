@@ -26,6 +26,7 @@ from safetensors import SafetensorError
 from data_prep.tables.mapping import TableMapping, read_mapping
 from judging import errors
 from judging.errors import CustosError, Missing, lacks_memory
+from judging.files.atomic import write_text
 from judging.files.csv_rows import SPREADSHEETS
 from judging.models.devices import has_gpu
 from judging.tasks import get_task, task_names
@@ -328,9 +329,7 @@ def _run_launcher(arguments: Sequence[str], folder: Path, command: str) -> None:
         raise CustosError(errors[0].removeprefix("error: ").strip())
     if not status:
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / LAUNCH_LOG
-    log.write_text("".join(others), encoding="utf-8")
+    write_text(log := folder / LAUNCH_LOG, "".join(others))
     if any("Signal 9 (SIGKILL)" in line or "exitcode: -9" in line for line in others):
         reason = (
             "a process was killed, as happens when memory is full; "

@@ -1,4 +1,4 @@
-"""Commands that measure, each while one write on its files fails, as on a full disk."""
+"""Commands, each while one write on its files fails, as on a full disk."""
 
 import errno
 import os
@@ -54,8 +54,12 @@ def comparison_in(data: Path) -> Arguments:
     return lambda out: ["compare", report, report, "--json", str(out / "new.json")]
 
 
+def recipe_in(data: Path) -> Arguments:
+    return lambda out: ["recipe", "copy", "embedded/demo", str(out / "mine.yaml")]
+
+
 @pytest.mark.parametrize(
-    ("command", "num_files"), [(eval_of, 7), (attack_on, 6), (comparison_in, 1)]
+    ("command", "num_files"), [(eval_of, 7), (attack_on, 6), (comparison_in, 1), (recipe_in, 1)]
 )
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     data: Path, capsys: pytest.CaptureFixture[str], command: Callable[[Path], Arguments],
