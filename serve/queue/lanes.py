@@ -7,13 +7,15 @@ the first job alone has more) or ``TEXTS_AT_ONCE`` texts. Callers share the mode
 waits for at most one window of each of its other lanes, not counting scores that interrupt a text
 (:class:`Pace`). Where several callers wait, a window of scores takes ``SHORT_S`` at most, and one
 that is longer ends when another caller comes: rows of one question cost less in one window, but
-nobody shall wait for all those of another.
+nobody shall wait for all those of another. Nor for a long row: on a CPU a window that is due
+earlier interrupts it between two layers of the model.
 
 Later jobs about the same question go with it, as together they cost less than apart.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,6 +115,7 @@ class Lanes(Generic[JobT]):
 
     Attributes:
         short_tokens: Most tokens of a window of scores while several callers wait.
+        due: What the first caller of the last window had been charged with its first job.
         num_jobs: Jobs waiting.
         tokens: Tokens waiting.
     """
@@ -138,6 +141,7 @@ class Lanes(Generic[JobT]):
             ((judge, kind), Lane()) for judge in judges for kind in get_args(Kind)
         )
         self._charged: dict[str, float] = {}
+        self.due = 0.0
         self._time = 0.0
         """Most that a caller had been charged before its turn."""
 
@@ -210,16 +214,26 @@ class Lanes(Generic[JobT]):
         for lane in {(job.judge, job.kind) for job in removed}:
             self._remove(lane, removed)
 
-    def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
-        """Take out a window of the lane of these kinds whose turn it is; empty without jobs."""
+    def take(self, kinds: Sequence[Kind] = get_args(Kind), before: float = math.inf) -> list[JobT]:
+        """Take out a window of the lane of these kinds whose turn it is; empty without jobs.
+
+        With ``before``, when a window that runs was due, only if this one is due earlier.
+        """
         lanes = {key: lane for key, lane in self._lanes.items() if key[1] in kinds and lane.queues}
         if not lanes:
             return []
+        fewest = {
+            key: min(map(self._charged.__getitem__, lane.queues)) for key, lane in lanes.items()
+        }
         # Of lanes that are as due the one that waits for longest, as ``min`` takes the first.
-        key = min(lanes, key=lambda key: min(map(self._charged.__getitem__, lanes[key].queues)))
+        key = min(fewest, key=fewest.__getitem__)
         turns = lanes[key].in_turns(self._charged)
-        self._time = max(self._time, self._charged[turns[0].job.caller])
-        most = self.window_tokens if len(self.callers) == 1 else self.short_tokens
+        if turns[0].due >= before:
+            return []
+        self.due = turns[0].due
+        self._time = max(self._time, self.due - turns[0].job.tokens)
+        is_alone = before == math.inf and len(self.callers) == 1
+        most = self.window_tokens if is_alone else self.short_tokens
         window = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
         for job in window:
             self._charged[job.caller] += job.tokens
