@@ -217,7 +217,7 @@ class Lanes(Generic[JobT]):
     def take(self, kinds: Sequence[Kind] = get_args(Kind), before: float = math.inf) -> list[JobT]:
         """Take out a window of the lane of these kinds whose turn it is; empty without jobs.
 
-        With ``before``, when a window that runs was due, only if this one is due earlier.
+        With ``before``, when a window that runs was due, only jobs that are due earlier.
         """
         lanes = {key: lane for key, lane in self._lanes.items() if key[1] in kinds and lane.queues}
         if not lanes:
@@ -227,8 +227,8 @@ class Lanes(Generic[JobT]):
         }
         # Of lanes that are as due the one that waits for longest, as ``min`` takes the first.
         key = min(fewest, key=fewest.__getitem__)
-        turns = lanes[key].in_turns(self._charged)
-        if turns[0].due >= before:
+        turns = [turn for turn in lanes[key].in_turns(self._charged) if turn.due < before]
+        if not turns:
             return []
         self.due = turns[0].due
         self._time = max(self._time, self.due - turns[0].job.tokens)
