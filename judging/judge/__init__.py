@@ -295,6 +295,16 @@ class Judge:
             verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts
 
+    def call_between_layers(self, call: Callable[[], None]) -> None:
+        """Have a function called before every layer of the model, where a CPU of ours computes it.
+
+        It may grade other requests meanwhile, with this judge too.
+        """
+        from judging.scoring.tree_engine import TreeEngine
+
+        if isinstance(self.engine, TreeEngine):
+            self.engine.call_between_layers(call)
+
     def _verdict(
         self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
     ) -> Verdict:

@@ -14,6 +14,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from judging.errors import CustosError
 from judging.models.attention import describe_attention, enabled_kernels, missing_kernels_line
@@ -67,6 +69,7 @@ class TreeEngine:
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self.text_budget = text_budget or _text_budget(model)
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
+        self._hooks: list[RemovableHandle] = []
         if line := missing_kernels_line(model.backbone, model.device):
             warn_once(line)
 
@@ -93,6 +96,21 @@ class TreeEngine:
             location["attention"] = describe_attention(self.model.backbone)
             location["kernels"] = enabled_kernels()
         return location
+
+    def call_between_layers(self, call: Callable[[], None]) -> None:
+        """Have a function called before every layer of a pass, in place of an earlier function.
+
+        It may run passes of this model or of others. A GPU is told of a pass long before it is
+        computed, so there it is never called.
+        """
+        while self._hooks:
+            self._hooks.pop().remove()
+        if self.model.device.type == "cpu":
+            self._hooks = [
+                module.register_forward_pre_hook(lambda *_: call())
+                for module in self.model.backbone.modules()
+                if isinstance(module, GradientCheckpointingLayer)
+            ]
 
     @torch.inference_mode()
     def score(

@@ -2,21 +2,24 @@
 
 Jobs wait in lanes, one for the scores and one for the texts of every judge. Lanes take turns. A
 turn is a window: the jobs that the model gets at once, at most ``window_tokens`` of scores (unless
-the first job alone has more) or ``TEXTS_AT_ONCE`` texts. So a lane with jobs waits for at most one
-window of every other lane, not counting scores that interrupt a text (:class:`Pace`). Within a lane
-callers share the model evenly (:class:`Lane`), and of each caller's jobs the oldest goes first.
-Where several callers wait, a window of scores takes ``SHORT_S`` at most, and one that is longer
-ends when another caller comes: rows of one question cost less in one window, but nobody shall wait
-for all those of another.
+the first job alone has more) or ``TEXTS_AT_ONCE`` texts. Callers share the model evenly
+(:class:`Lanes`), and of each caller's jobs in a lane the oldest goes first. So one caller's lane
+waits for at most one window of each of its other lanes, not counting scores that interrupt a text
+(:class:`Pace`). Where several callers wait, a window of scores takes ``SHORT_S`` at most, and one
+that is longer ends when another caller comes: rows of one question cost less in one window, but
+nobody shall wait for all those of another. Nor for a long row: on a CPU a window that is due
+earlier interrupts it between two layers of the model.
+
 Later jobs about the same question go with it, as together they cost less than apart.
 """
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Generic, Literal, TypeVar, get_args
 
 from judging import JudgeRequest
@@ -24,9 +27,11 @@ from judging import JudgeRequest
 TEXTS_AT_ONCE = 16
 """Most texts of a judge that are written side by side."""
 RELATED_WINDOWS = 4
-"""How far behind the oldest job, in windows, jobs about the same question are looked for."""
-SHORT_S = 0.5
+"""How far behind the first job, in windows, jobs about the same question are looked for."""
+SHORT_S = 0.25
 """Seconds of a window of scores while other callers wait."""
+SAVED_WINDOWS = 4
+"""How much of the model, in windows, a caller may have saved up when it comes back."""
 RETURN_SHARE = 0.05
 """Longest wait for the next requests of a window's callers, as a share of the window's time."""
 MAX_RETRY_AFTER_S = 60
@@ -52,83 +57,46 @@ class Job:
 JobT = TypeVar("JobT", bound=Job)
 
 
-class Lane(Generic[JobT]):
-    """The jobs of one kind that wait for one judge; their callers share the model evenly.
+@dataclass(frozen=True, order=True)
+class Turn(Generic[JobT]):
+    """A job that waits, and when it is due: fewest tokens first, of equals the earlier caller."""
 
-    The model's tokens are charged to the caller that they are read for. The turn is always that
-    of the caller with the fewest, those of its next job included: of equals the shorter job goes
-    first. A caller without jobs saves nothing up: when it comes back, it has at least as many as
-    one of those who wait. All begin anew when nobody waits.
-    """
+    due: float
+    """Tokens that its caller has been charged when the job ends."""
+    number: int
+    job: JobT = field(compare=False)
+
+
+class Lane(Generic[JobT]):
+    """The jobs of one kind that wait for one judge, by caller, the oldest first."""
 
     def __init__(self) -> None:
-        self._queues: dict[str, deque[JobT]] = {}
-        self._charged: dict[str, int] = {}
+        self.queues: dict[str, deque[JobT]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues.values()))
+        return sum(map(len, self.queues.values()))
 
     def __iter__(self) -> Iterator[JobT]:
-        return (job for queue in self._queues.values() for job in queue)
+        return (job for queue in self.queues.values() for job in queue)
 
-    @property
-    def callers(self) -> Collection[str]:
-        """List the callers whose jobs wait."""
-        return self._queues.keys()
-
-    def of_caller(self, caller: str) -> Collection[JobT]:
-        """List the jobs of one caller, the oldest first."""
-        return self._queues.get(caller, ())
-
-    def add(self, job: JobT) -> None:
-        """Put a job behind the others of its caller."""
-        if job.caller not in self._queues:
-            fewest = min((self._charged[caller] for caller in self._queues), default=0)
-            self._charged[job.caller] = max(self._charged.get(job.caller, 0), fewest)
-            self._queues[job.caller] = deque()
-        self._queues[job.caller].append(job)
-
-    def put_back(self, jobs: Sequence[JobT]) -> None:
-        """Put jobs of one window before the others of their callers, and take back the charge."""
-        for job in reversed(jobs):
-            others = (self._charged[each] for each in self._queues if each != job.caller)
-            fewest = min(others, default=0)
-            self.add(job)
-            self._queues[job.caller].rotate()
-            self._charged[job.caller] = max(self._charged[job.caller] - job.tokens, fewest)
-
-    def in_turns(self) -> list[JobT]:
-        """Order the jobs by their turns."""
-        turns: list[tuple[int, int, JobT, Iterator[JobT]]] = []
-
-        def await_turn(charged: int, number: int, queue: Iterator[JobT]) -> None:
-            if (job := next(queue, None)) is not None:
-                heapq.heappush(turns, (charged + job.tokens, number, job, queue))
-
-        for number, (caller, queue) in enumerate(self._queues.items()):
-            await_turn(self._charged[caller], number, iter(queue))
-        jobs: list[JobT] = []
-        while turns:
-            charged, number, job, rest = heapq.heappop(turns)
-            jobs.append(job)
-            await_turn(charged, number, rest)
-        return jobs
-
-    def charge(self, jobs: Iterable[JobT]) -> None:
-        """Charge the tokens of jobs that the model gets."""
-        for job in jobs:
-            self._charged[job.caller] += job.tokens
+    def in_turns(self, charged: Mapping[str, float]) -> list[Turn[JobT]]:
+        """Order the jobs by their turns, given what each caller has been charged."""
+        turns = []
+        for number, (caller, queue) in enumerate(self.queues.items()):
+            due = charged[caller]
+            for job in queue:
+                due += job.tokens
+                turns.append(Turn(due, number, job))
+        return sorted(turns)
 
     def remove(self, jobs: Collection[JobT]) -> None:
         """Take out jobs."""
         for caller in {job.caller for job in jobs}:
-            rest = deque(job for job in self._queues[caller] if job not in jobs)
+            rest = deque(job for job in self.queues[caller] if job not in jobs)
             if rest:
-                self._queues[caller] = rest
+                self.queues[caller] = rest
             else:
-                del self._queues[caller]
-        if not self._queues:
-            self._charged.clear()
+                del self.queues[caller]
 
 
 class Lanes(Generic[JobT]):
@@ -138,8 +106,16 @@ class Lanes(Generic[JobT]):
     take ``caller_share``; above that, each named caller has room for an even part of the queue. A
     window of scores has ``window_tokens``.
 
+    The model's tokens are charged to the caller that they are read for. The turn is that of the
+    caller with the fewest, those of its next job included: of equals the shorter job goes first.
+    While callers compete, those who use less than an even part of the model so wait for the window
+    that runs and for no other. What a caller did not use while it was away it may have back up to
+    ``SAVED_WINDOWS``: it goes first for so long and no longer (start-time fair queueing; Goyal,
+    Vin and Cheng, SIGCOMM 1996).
+
     Attributes:
         short_tokens: Most tokens of a window of scores while several callers wait.
+        due: What the first caller of the last window had been charged with its first job.
         num_jobs: Jobs waiting.
         tokens: Tokens waiting.
     """
@@ -164,6 +140,10 @@ class Lanes(Generic[JobT]):
         self._lanes = OrderedDict[tuple[str, Kind], Lane[JobT]](
             ((judge, kind), Lane()) for judge in judges for kind in get_args(Kind)
         )
+        self._charged: dict[str, float] = {}
+        self.due = 0.0
+        self._time = 0.0
+        """Most that a caller had been charged before its turn."""
 
     def __iter__(self) -> Iterator[JobT]:
         return (job for lane in self._lanes.values() for job in lane)
@@ -199,7 +179,7 @@ class Lanes(Generic[JobT]):
 
     def _waiting(self, caller: str) -> tuple[int, int]:
         """Count the jobs of a caller that wait, and their tokens."""
-        waiting = [job for lane in self._lanes.values() for job in lane.of_caller(caller)]
+        waiting = [job for lane in self._lanes.values() for job in lane.queues.get(caller, ())]
         return len(waiting), sum(job.tokens for job in waiting)
 
     @property
@@ -210,21 +190,23 @@ class Lanes(Generic[JobT]):
     @property
     def callers(self) -> set[str]:
         """Name the callers whose jobs wait."""
-        return {caller for lane in self._lanes.values() for caller in lane.callers}
-
-    def put_back(self, jobs: Sequence[JobT]) -> None:
-        """Put jobs of one window, which the model did not get to, where they were."""
-        if jobs:
-            self._lanes[jobs[0].judge, jobs[0].kind].put_back(jobs)
-            self.num_jobs += len(jobs)
-            self.tokens += sum(job.tokens for job in jobs)
+        return {caller for lane in self._lanes.values() for caller in lane.queues}
 
     def add(self, jobs: Iterable[JobT]) -> None:
-        """Put each job into its lane."""
+        """Put each job behind the others of its caller in its lane."""
+        earliest = self._time - SAVED_WINDOWS * self.short_tokens
         for job in jobs:
-            self._lanes[job.judge, job.kind].add(job)
+            self._charged[job.caller] = max(self._charged.get(job.caller, 0.0), earliest)
+            self._lanes[job.judge, job.kind].queues.setdefault(job.caller, deque()).append(job)
             self.num_jobs += 1
             self.tokens += job.tokens
+
+    def put_back(self, jobs: Sequence[JobT]) -> None:
+        """Put jobs that the model did not get to before the others, and take back the charge."""
+        for job in reversed(jobs):
+            self.add([job])
+            self._lanes[job.judge, job.kind].queues[job.caller].rotate()
+            self._charged[job.caller] -= job.tokens
 
     def remove(self, jobs: Iterable[JobT]) -> None:
         """Take out those of the jobs that still wait."""
@@ -232,17 +214,31 @@ class Lanes(Generic[JobT]):
         for lane in {(job.judge, job.kind) for job in removed}:
             self._remove(lane, removed)
 
-    def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
-        """Take out the window of the lane of these kinds whose turn it is; empty without jobs."""
-        lane = next((lane for lane, jobs in self._lanes.items() if lane[1] in kinds and jobs), None)
-        if lane is None:
+    def take(self, kinds: Sequence[Kind] = get_args(Kind), before: float = math.inf) -> list[JobT]:
+        """Take out a window of the lane of these kinds whose turn it is; empty without jobs.
+
+        With ``before``, when a window that runs was due, only jobs that are due earlier.
+        """
+        lanes = {key: lane for key, lane in self._lanes.items() if key[1] in kinds and lane.queues}
+        if not lanes:
             return []
-        jobs = self._lanes[lane].in_turns()
-        most = self.window_tokens if len(self.callers) == 1 else self.short_tokens
-        window = _scores(jobs, most) if lane[1] == "score" else _texts(jobs)
-        self._lanes[lane].charge(window)
-        self._remove(lane, set(window))
-        self._lanes.move_to_end(lane)
+        fewest = {
+            key: min(map(self._charged.__getitem__, lane.queues)) for key, lane in lanes.items()
+        }
+        # Of lanes that are as due the one that waits for longest, as ``min`` takes the first.
+        key = min(fewest, key=fewest.__getitem__)
+        turns = [turn for turn in lanes[key].in_turns(self._charged) if turn.due < before]
+        if not turns:
+            return []
+        self.due = turns[0].due
+        self._time = max(self._time, self.due - turns[0].job.tokens)
+        is_alone = before == math.inf and len(self.callers) == 1
+        most = self.window_tokens if is_alone else self.short_tokens
+        window = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
+        for job in window:
+            self._charged[job.caller] += job.tokens
+        self._remove(key, set(window))
+        self._lanes.move_to_end(key)
         return window
 
     def _remove(self, lane: tuple[str, Kind], jobs: Collection[JobT]) -> None:
@@ -250,31 +246,31 @@ class Lanes(Generic[JobT]):
         self._lanes[lane].remove(removed)
         self.num_jobs -= len(removed)
         self.tokens -= sum(job.tokens for job in removed)
+        if not self.num_jobs:  # A charge below the time of the next turn says nothing more.
+            self._charged = {each: n for each, n in self._charged.items() if n > self._time}
 
 
-def _scores(jobs: Sequence[JobT], most: int) -> list[JobT]:
+def _scores(turns: Sequence[Turn[JobT]], most: int) -> list[JobT]:
     """Choose a window of tokens: the job in turn, the related ones, the next in turn, and so on.
 
     Related jobs take at most half of the window, and the others take the rest in order. So a
-    crowd of jobs about one question at most about doubles another job's wait.
+    crowd of jobs about one question at most about doubles another job's wait. A job that is due a
+    window later than the first waits: its caller has had more than the first one's.
     """
+    begin = turns[0].due - turns[0].job.tokens
     jobs_by_subject: dict[object, list[JobT]] = {}
-    tokens = related_tokens = 0
-    for job in jobs:
-        if tokens > RELATED_WINDOWS * most:
-            break
-        tokens += job.tokens
-        jobs_by_subject.setdefault(_subject(job), []).append(job)
+    for turn in takewhile(lambda turn: turn.due <= begin + RELATED_WINDOWS * most, turns):
+        jobs_by_subject.setdefault(_subject(turn.job), []).append(turn.job)
     window: dict[JobT, None] = {}
-    tokens = 0
-    for next_job in jobs:
-        if next_job in window:
+    tokens = related_tokens = 0
+    for turn in turns:
+        if turn.job in window:
             continue
-        if window and tokens + next_job.tokens > most:
+        if window and (tokens + turn.job.tokens > most or turn.due > begin + most):
             break
-        window[next_job] = None
-        tokens += next_job.tokens
-        for job in jobs_by_subject.get(_subject(next_job), ()):
+        window[turn.job] = None
+        tokens += turn.job.tokens
+        for job in jobs_by_subject.get(_subject(turn.job), ()):
             if job not in window:
                 related_tokens += job.tokens
                 if related_tokens > most // 2 or tokens + job.tokens > most:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
+import math
 import os
 import tempfile
 import threading
@@ -28,6 +29,8 @@ LINGER_S = 0.004
 """How long to wait for others when a job comes into an empty queue."""
 CLOSE_S = 10.0
 """Longest wait for the thread to end."""
+MAX_INTERRUPTIONS = 3
+"""How many windows may wait within one another."""
 TICKS = 100
 """Ticks of the watchdog in the longest time without progress."""
 OnText = Callable[[str], None]
@@ -125,7 +128,8 @@ class Worker:
     """Runs jobs in a thread of its own, in the order that :class:`Lanes` gives.
 
     A text takes one forward pass per token. Between two tokens the thread grades a window of
-    waiting scores whenever :class:`Pace` says that it is their turn; other texts wait.
+    waiting scores whenever :class:`Pace` says that it is their turn; other texts wait. Scores are
+    interrupted between two layers of the model by those that are due earlier.
 
     Made and used on one event loop, on which ``on_window`` is called after each window with judge,
     number of jobs and seconds. The watchdog hears of every step of the model.
@@ -149,7 +153,13 @@ class Worker:
         self._running: list[ModelJob] = []
         self._put_off: set[ModelJob] = set()
         """Jobs of the window that runs which the model shall not get now."""
+        self._due: list[float] = []
+        """When the windows that run were due. Each has interrupted the one before it."""
+        self._interrupting = threading.RLock()
+        self._interrupted_s = 0.0
         self._closed = False
+        for judge in judges.values():
+            judge.call_between_layers(self._let_others_go_first)
         self._thread = threading.Thread(target=self._work, name="judge", daemon=True)
         self._thread.start()
 
@@ -246,14 +256,36 @@ class Worker:
         return self._closed or self._lanes.has_full_window
 
     def _start(self, window: list[ModelJob]) -> list[ModelJob]:
+        if window:
+            is_text = window[0].kind == "text"  # its pace says when it is interrupted
+            self._due.append(-math.inf if is_text else self._lanes.due)
         self._running += window
         for job in window:
             if job.num_held:
                 job.num_held.hold()
         return window
 
+    def _let_others_go_first(self) -> None:
+        """Run windows that are due before the one that has come to a layer of the model.
+
+        One thread of those that compute passes does so at a time.
+        """
+        if not self._lanes.num_jobs or not self._interrupting.acquire(blocking=False):
+            return
+        try:
+            while 0 < len(self._due) <= MAX_INTERRUPTIONS:
+                with self._changed:
+                    window = self._start(self._lanes.take(["score"], before=self._due[-1]))
+                if not window:
+                    return
+                start, before = time.monotonic(), self._interrupted_s
+                self._run(window)
+                self._interrupted_s = before + time.monotonic() - start
+        finally:
+            self._interrupting.release()
+
     def _run(self, window: list[ModelJob]) -> None:
-        start = time.monotonic()
+        start, before = time.monotonic(), self._interrupted_s
         for job in window:
             job.started_at = start
         self.watchdog.beat()
@@ -266,6 +298,7 @@ class Worker:
                     self._lanes.put_back(again)
                 self._put_off.difference_update(window)
                 self._running = [job for job in self._running if job not in window]
+                self._due.pop()
                 is_idle = not self._running
             for job in window:
                 if job.num_held:
@@ -276,17 +309,18 @@ class Worker:
         if not ended:
             return
         now = time.monotonic()
+        seconds = now - start - (self._interrupted_s - before)
         if window[0].kind == "score":
             with self._changed:
                 self._pace.count_scores(
                     now,
-                    now - start,
+                    seconds,
                     num_jobs=len(ended),
                     tokens=sum(job.tokens for job in ended),
                     num_waiting=self._lanes.num_jobs,
                 )
                 self._lanes.short_tokens = self._pace.short_tokens(self._lanes.window_tokens)
-        self._call(self.on_window, window[0].judge, len(ended), now - start)
+        self._call(self.on_window, window[0].judge, len(ended), seconds)
 
     def _settle_all(self, window: list[ModelJob]) -> None:
         """Give every job its result; if jobs fail together, try each half again."""

@@ -57,6 +57,33 @@ def test_the_engine_returns_the_order_given_whatever_rows_it_shares(
     assert apart.min() > 1e-2, "rows must differ, or an exchange would not show"
 
 
+def test_passes_between_the_layers_of_a_pass_change_nothing(
+    tiny: Backbone, pictures: list[str]
+) -> None:
+    prompts, tree = encode(tiny, mixed_requests(pictures)), varied_tree(tiny)
+    others = encode(tiny, same_question(pictures))
+    engine = engine_of(tiny, 90)
+    expected = [torch.tensor(engine.score(each, tree)) for each in (prompts, others)]
+    found: list[torch.Tensor] = []
+    depth = 0
+
+    def score_others() -> None:
+        nonlocal depth
+        if depth < 2 and len(found) < 40:
+            depth += 1
+            found.append(torch.tensor(engine.score(others, tree)))
+            depth -= 1
+
+    engine.call_between_layers(score_others)
+    torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected[0], **TOLERANCE)
+    assert len(found) >= 40
+    for each in found:
+        torch.testing.assert_close(each, expected[1], **TOLERANCE)
+    engine.call_between_layers(found.clear)  # in place of the other
+    engine.score(prompts, tree)
+    assert found == []
+
+
 def test_engine_scores_on_two_cores_what_it_scores_on_one(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:

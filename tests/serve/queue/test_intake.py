@@ -28,7 +28,16 @@ from serve.queue.intake import (
     request_tokens,
     text_tokens,
 )
-from serve.queue.lanes import RETURN_SHARE, SHORT_S, TEXTS_AT_ONCE, Job, Kind, Lanes, Pace
+from serve.queue.lanes import (
+    RETURN_SHARE,
+    SAVED_WINDOWS,
+    SHORT_S,
+    TEXTS_AT_ONCE,
+    Job,
+    Kind,
+    Lanes,
+    Pace,
+)
 from serve.queue.service import WINDOW_BATCHES, WINDOW_TOKENS, Service, window_tokens
 from serve.queue.worker import ModelJob
 from tests.conftest import HubFolders
@@ -353,9 +362,9 @@ def test_where_callers_compete_a_window_is_as_long_as_its_time_allows() -> None:
     lanes.short_tokens = 300
     lanes.add(of_caller("one", 20))
     assert len(lanes.take()) == 10
-    lanes.add(of_caller("two", 1))
-    assert names(lanes.take()).count("two") == 1
-    assert len(lanes.take()) == 8
+    lanes.add(of_caller("two", 4))
+    assert names(lanes.take()) == ["two"] * 3
+    assert [names(lanes.take()), len(lanes.take())] == [["two"], 10]
 
 
 def test_a_short_job_goes_before_a_long_one_of_a_caller_who_has_as_much() -> None:
@@ -413,26 +422,42 @@ def test_callers_share_a_lane_evenly_in_tokens() -> None:
     assert names(lanes.take()) == ["busy"] * 12
     lanes.add(of_caller("quiet", 3))
     lanes.add(of_caller("long", 10, tokens=300))
-    # The model owes the newcomers nothing for the time when they were away: all begin level.
+    # The model owes the newcomers what the other had before them: a window, of four at most.
     windows = [names(window) for window in all_windows(lanes)]
     tokens = {"busy": 100, "quiet": 100, "long": 300}
     shares = {
         name: sum(tokens[name] * window.count(name) for window in windows[:3]) for name in tokens
     }
     assert shares["quiet"] == 300
-    assert shares["busy"] == pytest.approx(shares["long"], abs=300)
+    assert 1200 + shares["busy"] == pytest.approx(shares["long"], abs=300)
     assert [window.count("quiet") for window in windows[:2]] == [3, 0]
 
 
-def test_a_caller_that_was_away_has_saved_nothing_up() -> None:
+def test_a_caller_that_was_away_has_saved_a_few_windows_up_and_no_more() -> None:
     lanes = make_lanes(window_tokens=1000)
     lanes.add(of_caller("early", 1))
-    lanes.add(of_caller("busy", 100))
-    for _ in range(5):
+    lanes.add(of_caller("busy", 500))
+    for _ in range(40):
         lanes.take()
-    lanes.add(of_caller("early", 40))
-    windows = [names(lanes.take()) for _ in range(4)]
-    assert all(abs(window.count("early") - 5) <= 1 for window in windows)
+    lanes.add(of_caller("early", 100))
+    counts = [names(lanes.take()).count("early") for _ in range(SAVED_WINDOWS + 4)]
+    assert counts[: SAVED_WINDOWS + 1] == [10] * (SAVED_WINDOWS + 1)
+    assert all(abs(count - 5) <= 1 for count in counts[SAVED_WINDOWS + 1 :])
+
+
+def test_a_caller_below_its_part_waits_for_no_window_but_the_one_that_runs() -> None:
+    lanes = make_lanes("a", "b", window_tokens=1000)
+    lanes.short_tokens = 300
+    for caller in ("first", "second"):
+        lanes.add(of_caller(caller, 50, tokens=250))  # each has jobs for both judges
+        lanes.add(Job("b", "score", 250, each.request, caller) for each in of_caller(caller, 50))
+    for _ in range(4):
+        lanes.take()
+    for _ in range(20):
+        lanes.add(of_caller("quiet", 2, tokens=50))
+        assert names(lanes.take()) == ["quiet"] * 2
+        others = [lanes.take(), lanes.take()]
+        assert {job.caller for window in others for job in window} == {"first", "second"}
 
 
 def test_jobs_that_are_dropped_are_not_charged() -> None:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -331,6 +331,58 @@ def test_a_window_ends_when_another_caller_comes(monkeypatch: pytest.MonkeyPatch
     assert order.index("z") < 5
     assert sorted(order) == sorted("abcdefghijz")  # nothing was graded twice
     assert sum(windows) == 11
+
+
+class Layered(FakeJudge):
+    """Grades a request in as many layers as its response has words, each in 1 ms."""
+
+    def call_between_layers(self, call: Callable[[], None]) -> None:
+        self.call = call
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        for request in requests:
+            self.batches.append([request.id])
+            for _ in request.response.split():
+                time.sleep(0.001)
+                self.call()
+            self.batches[0].append(request.id)
+            yield self.verdict_on(request, 0.9)
+
+
+def test_a_short_job_interrupts_a_long_one_and_no_longer_one_does() -> None:
+    judge = Layered()
+    seconds: list[float] = []
+
+    async def main() -> None:
+        worker = Worker(
+            {"a": judge},
+            Lanes(["a"], max_jobs=99, max_tokens=9999, window_tokens=9999),
+            lambda name, count, each: seconds.append(each),
+            Watchdog(0),
+        )
+
+        def submit(caller: str, name: str, words: int) -> ModelJob:
+            request = JudgeRequest.model_validate(row(id=name, response="word " * words))
+            job = ModelJob("a", "score", words, request, caller=caller)
+            worker.submit(caller, [job])
+            return job
+
+        jobs = [submit("one", "long", 600)]
+        while not judge.batches:
+            await asyncio.sleep(0.001)
+        jobs += [submit("two", "longer", 700), submit("three", "short", 60)]
+        await asyncio.wait([jobs[-1].future])
+        assert not jobs[0].future.done()
+        await asyncio.wait([job.future for job in jobs])
+        worker.stop()
+        await asyncio.to_thread(worker.close)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert judge.batches[0] == ["long", "short", "long", "longer"]
+    # What interrupts a window is no part of its time.
+    assert seconds[0] < 0.5 * seconds[1]
+    assert sum(seconds) < 3 * seconds[1]
 
 
 class Memory:
