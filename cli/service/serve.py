@@ -6,16 +6,16 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.shared.judges import (
+    EngineOptions,
     default_judges,
     load_default_judges,
-    load_judge,
     load_named_judges,
     name_gpu,
     named_sources,
@@ -123,6 +123,7 @@ def serve(
     from serve.app import create_app
     from serve.calls.limits import Limits
     from serve.gate.gate import read_keys
+    from serve.pages.routes import warm_up
     from serve.pictures.received import RemoteImages
     from serve.queue.cache import VerdictCache
     from serve.queue.service import Service
@@ -145,7 +146,20 @@ def serve(
         judge.allowed = allowed
         return judge
 
-    load = _loader(engine, token_budget, base_url, api_key(key_env), concurrency, deadline, allow)
+    api_key(key_env)  # A missing key is an error now, not once the address is taken.
+    # Two tries and the wait between them fit into the time that a client waits.
+    wait = deadline / 3
+    options = EngineOptions(engine, token_budget, base_url, key_env, concurrency, wait)
+
+    def load(source: str) -> Judge:
+        """Load a judge and have it grade once, if its model runs here."""
+        judge = allow(options.load_judge(source, tries=2, longest_wait=wait))
+        if judge.backbone.has_random_weights:
+            logger.warning("%s: %s", source, KNOWS_NOTHING)
+        if engine == "tree":
+            warm_up(judge)
+        return judge
+
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
         limits = Limits(
             queue_requests=queue,
@@ -200,36 +214,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
     if not (host and port.isascii() and port.isdecimal()):
         raise CustosError(f"--metrics-address '{address}': expected HOST:PORT")
     return host.strip("[]"), int(port)
-
-
-def _loader(
-    engine: str,
-    token_budget: int | None,
-    base_url: Sequence[str] | None,
-    key: str,
-    concurrency: int,
-    deadline: float,
-    allow: Callable[[Judge], Judge],
-) -> Callable[[str], Judge]:
-    """Make a function that loads a judge and has it grade once, if its model runs here.
-
-    ``allow`` says which tasks the judge may take beside those of its training.
-    """
-    from serve.pages.routes import warm_up
-
-    # Two tries and the wait between them fit into the time that a client waits.
-    wait = deadline / 3
-
-    def load(source: str) -> Judge:
-        settings = (engine, source, base_url, key, concurrency, wait)
-        judge = allow(load_judge(*settings, token_budget=token_budget, tries=2, longest_wait=wait))
-        if judge.backbone.has_random_weights:
-            logger.warning("%s: %s", source, KNOWS_NOTHING)
-        if engine == "tree":
-            warm_up(judge)
-        return judge
-
-    return load
 
 
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
