@@ -24,7 +24,7 @@ from judging.log_lines import one_line
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:
-    from evaluation.attacks.report import AttackReport
+    from evaluation.attacks.run import AttackReport
 
 
 class KeptSearch(KeptLine):
@@ -115,8 +115,15 @@ def attack(
         pool: Try this many suffixes for each of these answers.
         seed: Seed of all that is drawn.
     """
-    from evaluation.attacks.report import JSON, MARKDOWN, PAGE, ROWS, write_attacks
-    from evaluation.attacks.run import AttackOptions, AttackPlan
+    from evaluation.attacks.run import (
+        JSON,
+        MARKDOWN,
+        PAGE,
+        ROWS,
+        AttackOptions,
+        AttackPlan,
+        write_attacks,
+    )
     from evaluation.outcomes import NothingScored
 
     rows, alone = partial_file(out / ROWS), partial_file(out / "alone.jsonl")
@@ -187,7 +194,7 @@ def _show(report: AttackReport, out: Path) -> None:
     """Print one table, a caution if the questions are too few, and where the files are."""
     from rich.table import Table
 
-    from evaluation.attacks.report import attack_caution
+    from evaluation.attacks.run import attack_caution
 
     table = Table("", "share", "95 % interval", "at most", "rows")
     parts = report.shares_by_part()

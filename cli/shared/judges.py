@@ -212,7 +212,9 @@ class EngineOptions:
                 "--engine openai and --base-url URL go together; give both or neither"
             )
         if not urls:
-            options = {"token_budget": self.token_budget} if self.token_budget else {}
+            options: dict[str, Any] = (
+                {"token_budget": self.token_budget} if self.token_budget else {}
+            )
             return Judge.load(source, **options)
         if self.token_budget:
             raise CustosError("--token-budget: a server chooses its own batches; leave it out")

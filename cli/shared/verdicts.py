@@ -368,6 +368,16 @@ class Summary:
             tally.num_to_review += verdict.needs_review
         self.may_state_risk &= not states_risk
 
+    def add(
+        self, statuses: Mapping[str, int], tallies: Iterable[tuple[str, str, JudgeTally]]
+    ) -> None:
+        """Add the counts of another file: by status, and by judge and rubric."""
+        self.statuses.update(statuses)
+        for judge, rubric, counted in tallies:
+            tally = self.tallies.setdefault((judge, rubric), JudgeTally())
+            tally.labels.update(counted.labels)
+            tally.num_to_review += counted.num_to_review
+
     def show(self, written: str, rates: Iterable[str] = ()) -> None:
         """Print how many rows were graded, by status, and a sentence for each judge and rubric.
 
