@@ -129,7 +129,15 @@ class AsyncJudgeClient:
             raise ServerRefusal(f"{url}: {no_answer(error)}") from None
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
-        if not _are_cards(cards):
+        # Tasks are names, or each name leads to a list of rubrics.
+        are_cards = isinstance(cards, list) and all(
+            isinstance(card, dict)
+            and isinstance(card.get("name"), str)
+            and isinstance(tasks := card.get("tasks"), list | dict)
+            and all(isinstance(rubrics, list) for rubrics in getattr(tasks, "values", list)())
+            for card in cards
+        )
+        if not are_cards:
             raise ServerRefusal(f"{url}: no list of judges (it holds no names and tasks)")
         return cards
 
@@ -333,14 +341,3 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
         raise FieldError("task", f"no judge at {address} takes '{request.task}'")
     judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
     return digest({"judges": judges})
-
-
-def _are_cards(cards: object) -> bool:
-    """Tell whether cards have names, and tasks: their names, or each with a list of rubrics."""
-    return isinstance(cards, list) and all(
-        isinstance(card, dict)
-        and isinstance(card.get("name"), str)
-        and isinstance(tasks := card.get("tasks"), list | dict)
-        and all(isinstance(rubrics, list) for rubrics in getattr(tasks, "values", list)())
-        for card in cards
-    )

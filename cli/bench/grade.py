@@ -73,6 +73,8 @@ def grade(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
     from benchmarks.framework.graded import own_rubrics, read_responses
+    from evaluation.correction.judged import errors_in_folder
+    from judging.tasks import get_task
 
     benchmark = get_benchmark(name)
     check_suffix(out)
@@ -97,7 +99,10 @@ def grade(
             if judge_options.engine == "openai":
                 run["cost"] = None  # nobody said what the server's tokens cost
             rubrics = str(rubric_file) if rubric_file else None
-            errors = {} if rubric_file else _known_errors(grader, work)
+            folder = grader.folder if isinstance(grader, Judge) and not rubric_file else None
+            known = errors_in_folder(folder)
+            asked = {get_task(r.task).full_rubric(r) for _, r in work.numbered_requests()}
+            errors = {name: known[name].model_dump() for name in sorted(asked & known.keys())}
             more = {"measured": measured, "rubric_file": rubrics, "error_rates": errors}
             write_json(run_file(out), {**run, **more})
         elif judge not in (None, RULES):
@@ -155,16 +160,6 @@ def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     tasks = sorted({request.task for _, request in work.numbered_requests()})
     folder = grader.folder if isinstance(grader, Judge) else None
     return measured_lines(grader.name, folder, tasks)
-
-
-def _known_errors(grader: Grader, work: ResponsesToGrade) -> dict[str, Any]:
-    """Look up how the judge was measured to err under the rubrics of the requests."""
-    from evaluation.correction.judged import errors_in_folder
-    from judging.tasks import get_task
-
-    known = errors_in_folder(grader.folder if isinstance(grader, Judge) else None)
-    asked = {get_task(each.task).full_rubric(each) for _, each in work.numbered_requests()}
-    return {rubric: known[rubric].model_dump() for rubric in sorted(asked & known.keys())}
 
 
 def _check_wording(grader: Grader, rubric_file: Path | None, work: ResponsesToGrade) -> None:

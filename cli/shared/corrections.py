@@ -147,7 +147,7 @@ class RowsOfTable:
             day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
             found.files.append(path)
             rows = list(_labelled_rows(path, self.mapping))
-            places = [self.places(row.key, row.id, row.content) for row in rows]
+            places = [self.places(*row.asked) for row in rows]
             # Rows that are equal stand in the order of the table, if the file has them all.
             equal = {at: iter(at) for at, n in Counter(places).items() if 1 < n == len(at)}
             for row, at in zip(rows, places, strict=True):
@@ -160,10 +160,8 @@ class RowsOfTable:
                     found.unknown[path].append(row.number)
                 else:
                     example, written = self._with_label(number, row)
-                    told = row.fields, row.who or who, row.when or day
-                    found.by_row[number].append(
-                        Correction(row.place, example, written, *told, bool(row.key))
-                    )
+                    told = row.fields, row.who or who, row.when or day, bool(row.asked[0])
+                    found.by_row[number].append(Correction(row.place, example, written, *told))
         return found
 
     def label_of(self, number: int) -> str:
@@ -211,9 +209,8 @@ class _LabelledRow(NamedTuple):
 
     number: int
     place: str
-    key: str
-    id: str
-    content: str
+    asked: tuple[str, str, str]
+    """Key, id and content, by which the row of the table is found."""
     label: str
     fields: Mapping[str, object]
     who: str
@@ -256,9 +253,7 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
         yield _LabelledRow(
             number,
             table.location(number),
-            str(row.get(ROW_KEY) or ""),
-            row_id,
-            content,
+            (str(row.get(ROW_KEY) or ""), row_id, content),
             label,
             {name: cells[name] for name in (*_OF_OLD_LABEL, "second_label") if name in cells},
             str(as_text(who) or ""),
@@ -338,9 +333,9 @@ class MergedTable:
             )
         for path, numbers in corrections.unknown.items():
             raise CustosError(
-                f"{path}: {_listed(map(str, numbers), 'row')} with a label {_are(numbers)} no row "
-                f"of {rows.table.name}, or of several, as it is now; give the table that was "
-                "reviewed, or empty these labels"
+                f"{path}: {_listed(map(str, numbers), 'row')} with a label "
+                f"{'are' if len(numbers) > 1 else 'is'} of no row of {rows.table.name}, or of "
+                "several, as it is now; give the table that was reviewed, or empty these labels"
             )
         if not corrections.by_row:
             raise CustosError(f"{', '.join(map(str, corrections.files))}: no row has a label")
@@ -372,7 +367,8 @@ class MergedTable:
                 places = ", ".join(each.place for each in given)
                 yield f"row {number} has the same label several times: {places}"
         for path, numbers in self.corrections.unlabelled.items():
-            yield f"{path}: {_listed(map(str, numbers), 'row')} {_have(numbers)} no label yet"
+            have = "have" if len(numbers) > 1 else "has"
+            yield f"{path}: {_listed(map(str, numbers), 'row')} {have} no label yet"
         if self.earlier_draw:
             yield (
                 f"sampling probabilities of an earlier draw are emptied "
@@ -484,11 +480,3 @@ def _listed(names: Iterable[str], noun: str = "") -> str:
     if len(shown) > _MOST_NAMED:
         text += f" and {len(shown) - _MOST_NAMED} more"
     return f"{noun}{'s' if len(shown) > 1 else ''} {text}" if noun else text
-
-
-def _are(numbers: Sequence[int]) -> str:
-    return "are of" if len(numbers) > 1 else "is of"
-
-
-def _have(numbers: Sequence[int]) -> str:
-    return "have" if len(numbers) > 1 else "has"

@@ -183,7 +183,11 @@ def read_review_rows(
         if isinstance(request, Verdict):
             fields, others = _cells_as_they_stand(cells, mapping, request.id)
         else:
-            fields = _request_cells(request, mapping.separator or DEFAULT_SEPARATOR)
+            separator = mapping.separator or DEFAULT_SEPARATOR
+            names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
+            fields = {name: getattr(request, name) for name in FIELDS}
+            fields |= {name: joined(getattr(request, name), separator) for name in LISTS}
+            fields |= zip(names, request.responses, strict=True)
             others = _user_cells(request, cells, mapping)
         yield ReviewRow(number, request, cells, fields, others, known)
     for path, of_file in zip(files, by_file, strict=True):
@@ -396,13 +400,6 @@ def read_by_row(path: Path, source: Path | str, mapping: TableMapping) -> dict[i
             raise CustosError(f"{path} row {number}: a second verdict on row {verdict.row}")
         verdicts[verdict.row] = verdict
     return verdicts
-
-
-def _request_cells(request: JudgeRequest, separator: str) -> dict[str, object]:
-    names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
-    responses = dict(zip(names, request.responses, strict=True))
-    lists = {name: joined(getattr(request, name), separator) for name in LISTS}
-    return {name: getattr(request, name) for name in FIELDS} | lists | responses
 
 
 def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import json
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,8 +50,6 @@ VERDICT_COLUMNS = (
 
 The cell of ``needs_review`` is true where there is no label, and empty where nothing was checked.
 """
-_ALWAYS = ("status", "needs_review", "judge_name", "rubric")
-"""Columns by which a table of verdicts is known."""
 _NUMBERS = ("confidence", "score", "stated_confidence", "label_mass")
 _FLAGS = ("needs_review", "truncated_input")
 _PROBABILITY = "p_"
@@ -69,17 +67,17 @@ class GradedTable:
         labels = dict.fromkeys(name for line in kept.lines() for name in line.verdict.probabilities)
         self.labels = tuple(labels)
         """Labels that have a probability in some verdict."""
-        self.kinds: dict[str, set[type]] = {name: set() for name in self._known_columns()}
+        known: Sequence[str] = ()
+        if source.is_spreadsheet:
+            known = source.sheet.columns
+        elif source.is_parquet:
+            known = table_columns(source.path)
+        self.kinds: dict[str, set[type]] = {name: set() for name in known}
         """Columns of the user, in their order, each with the types of its cells if they matter."""
         if not self.kinds:
             for cells, _ in self.rows():
                 for name, value in cells.items():
                     self.kinds.setdefault(name, set()).add(_kind(value))
-
-    def _known_columns(self) -> Sequence[str]:
-        if self.source.is_spreadsheet:
-            return self.source.sheet.columns
-        return table_columns(self.source.path) if self.source.is_parquet else ()
 
     def rows(self) -> Iterator[tuple[Mapping[str, Any], KeptVerdict]]:
         """Yield the cells of every row of the source, with the verdict on it."""
@@ -109,11 +107,6 @@ class GradedTable:
                 *(fields[name] for name in VERDICT_COLUMNS),
                 *(line.verdict.probabilities.get(label) for label in self.labels),
             ]
-
-
-def has_verdict_columns(columns: Collection[str]) -> bool:
-    """Tell whether a table with these columns is one that ``write_table`` wrote."""
-    return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
 
 
 def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]]:
@@ -271,7 +264,7 @@ def holds_verdicts(path: Path) -> bool:
             with system_errors_at(path), path.open("rb") as file:
                 line = json.loads(file.readline())
             return isinstance(line, dict) and line.keys() >= {"row", "status"}
-        return path.is_file() and has_verdict_columns(table_columns(path))
+        return path.is_file() and _find_verdict_columns(table_columns(path)) is not None
     except (CustosError, ValueError):  # neither JSON, nor a table, nor Parquet
         return False
 
