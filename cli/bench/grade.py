@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,16 +15,15 @@ from cli.shared.options import Name, PriceOptions, command_line, with_groups
 from cli.shared.outputs import OutFile
 from cli.shared.screen import fail_without_verdict, show_problems
 from cli.shared.tables import Reasoning
-from clients.kept_verdicts import Grader, KeptVerdict, partial_file
+from clients.kept_verdicts import Grader, partial_file
 from judging.errors import CustosError
-from judging.files.kept_work import KeptFile, locked
+from judging.files.kept_work import locked
 from judging.files.records import write_json
 from judging.judge import Judge
 from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from benchmarks.framework.graded import ResponsesToGrade
-    from clients.chat import Prices
 
 
 @with_groups
@@ -95,9 +94,26 @@ def grade(
             measured = _what_was_measured(grader, work)
             for line in measured:
                 typer.echo(line)
-            run = _fill(partial, grader, work, batch, retry_failed, price)
+            started, was_stopped = time.perf_counter(), partial.path.exists()
+            numbered, num = work.numbered_requests, work.num_requests
+            fill_showing(partial, grader, numbered, num, batch, retry_failed)
+            show_failed(partial)
+            usage = getattr(grader, "usage", None)
+            cost: float | str | None = "free"
+            if usage is not None:
+                cost = None if price is None or was_stopped else float(price.cost(usage))
             if judge_options.engine == "openai":
-                run["cost"] = None  # nobody said what the server's tokens cost
+                cost = None  # nobody said what the server's tokens cost
+            run = {
+                "judge": grader.name,
+                "requests": work.num_requests,
+                # If several runs shared the work, time and cost are not known.
+                "seconds": None if was_stopped else time.perf_counter() - started,
+                "usage": usage.model_dump() if usage is not None else None,
+                "cost": cost,
+                "version": version("custos"),
+                "command": command_line(),
+            }
             rubrics = str(rubric_file) if rubric_file else None
             folder = grader.folder if isinstance(grader, Judge) and not rubric_file else None
             known = errors_in_folder(folder)
@@ -115,37 +131,6 @@ def grade(
     typer.echo(f"{len(graded.rows)} items graded, {len(graded.unscored)} without a label: {out}")
     if work.num_requests:
         fail_without_verdict(responses, graded.statuses)
-
-
-def _fill(
-    partial: KeptFile[KeptVerdict],
-    grader: Grader,
-    work: ResponsesToGrade,
-    batch: int,
-    retry_failed: bool,
-    price: Prices | None,
-) -> dict[str, Any]:
-    """Grade what is not graded yet; return what this run took.
-
-    Time and cost are not known if several runs shared the work. The cost is ``free`` for a judge on
-    this machine.
-    """
-    started, was_stopped = time.perf_counter(), partial.path.exists()
-    fill_showing(partial, grader, work.numbered_requests, work.num_requests, batch, retry_failed)
-    show_failed(partial)
-    usage = getattr(grader, "usage", None)
-    cost: float | str | None = "free"
-    if usage is not None:
-        cost = None if price is None or was_stopped else float(price.cost(usage))
-    return {
-        "judge": grader.name,
-        "requests": work.num_requests,
-        "seconds": None if was_stopped else time.perf_counter() - started,
-        "usage": usage.model_dump() if usage is not None else None,
-        "cost": cost,
-        "version": version("custos"),
-        "command": command_line(),
-    }
 
 
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:

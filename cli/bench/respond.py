@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -27,9 +26,6 @@ from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
-    from benchmarks.framework.files import Row
-    from benchmarks.framework.responses import ItemQuestion
-    from clients.chat import JobResult
     from clients.messages import Decoding
 
 
@@ -158,9 +154,14 @@ def respond(
                 )
         complete, problems = join_answers(rows, questions, result)
         if option_logits and backbone is not None:
-            problems |= _write_option_logits(
-                benchmark, rows, questions, result, backbone, beside("logits.json")
-            )
+            from benchmarks.truthfulvqa.logits import option_logits as logits_of
+
+            with counting_bar("option logits", len(questions)) as count:
+                logits, without = logits_of(
+                    benchmark, rows, questions, result.replies, backbone, on_progress=count
+                )
+            write_json(beside("logits.json"), logits)
+            problems |= without
         write_graded(out, complete, benchmark.keyed)
         show_problems(Path(items), problems)
         write_problems(beside("errors.jsonl"), problems)
@@ -192,22 +193,3 @@ def respond(
     typer.echo(f"{spent_text(result.usage, price)}: {out}")
     if problems:
         raise typer.Exit(1)
-
-
-def _write_option_logits(
-    benchmark: Benchmark,
-    rows: Sequence[Row],
-    questions: Sequence[ItemQuestion],
-    result: JobResult,
-    backbone: str,
-    out: Path,
-) -> dict[int, str]:
-    """Write option logits; return what is wrong with the rows that are not in the file."""
-    from benchmarks.truthfulvqa.logits import option_logits
-
-    with counting_bar("option logits", len(questions)) as show:
-        logits, problems = option_logits(
-            benchmark, rows, questions, result.replies, backbone, on_progress=show
-        )
-    write_json(out, logits)
-    return problems

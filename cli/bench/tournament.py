@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -18,9 +18,6 @@ from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
 from judging.files.kept_work import locked
 from judging.files.records import read_records, write_json, write_records
-
-if TYPE_CHECKING:
-    from benchmarks.framework.matches import ModelMatch
 
 
 @with_groups
@@ -90,7 +87,13 @@ def tournament(
         mode="critique" if critique else None,
         with_reference=with_reference,
     )
-    others = _read_others(against, matches) if against is not None else None
+    others = None
+    if against is not None:
+        others = [verdict for _, verdict in read_records(against, Verdict)]
+        if [other.id for other in others] != [match.request.id for match in matches]:
+            raise CustosError(
+                f"--against '{against}': does not hold the verdicts on the same matches"
+            )
     labelled = read_items(people) if people is not None else None
     partial = partial_file(out)
     with locked(partial.path):
@@ -120,14 +123,6 @@ def tournament(
             write_json(json_out, result)
         partial.remove_unless_failed()
     _show(result, len(matches), against)
-
-
-def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
-    """Read another judge's verdicts; raise ``CustosError`` if they are on other matches."""
-    others = [verdict for _, verdict in read_records(file, Verdict)]
-    if [other.id for other in others] != [match.request.id for match in matches]:
-        raise CustosError(f"--against '{file}': does not hold the verdicts on the same matches")
-    return others
 
 
 def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
