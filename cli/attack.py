@@ -15,7 +15,7 @@ from cli.shared.options import AllowFailed, command_line, with_groups
 from cli.shared.outputs import OutFolder, claim, own
 from cli.shared.screen import counting_bar, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_digest
-from clients.kept_verdicts import Grader, KeptVerdict, partial_file, request_key
+from clients.kept_verdicts import KeptVerdict, partial_file, request_key
 from evaluation.attacks.rows import SearchResult, SuffixSearch
 from evaluation.report.markdown import number
 from judging.errors import CustosError, FieldError
@@ -37,38 +37,6 @@ class KeptSearch(KeptLine):
     def origin(self) -> Origin:
         """Identify a line by the number of the answer and the line's key."""
         return self.number, self.key
-
-
-def search_showing(
-    file: KeptFile[KeptSearch],
-    judge: Grader,
-    examples: Sequence[LabelledExample],
-    suffixes: Sequence[str],
-) -> list[SearchResult]:
-    """Search a pool for suffixes that turn wrong answers; go on where an earlier run stopped."""
-    if not examples:
-        return []
-    search = SuffixSearch(judge.grade, suffixes)
-    pool = hashlib.sha256("\0".join(suffixes).encode()).hexdigest()
-
-    def origin(numbered: tuple[int, LabelledExample]) -> Origin:
-        number, example = numbered
-        key = f"{request_key(judge, example.request())}/{pool}"
-        return number, hashlib.sha256(key.encode()).hexdigest()
-
-    def work(answers: Sequence[tuple[int, LabelledExample]]) -> Iterator[KeptSearch]:
-        for answer in answers:
-            number, key = origin(answer)
-            assert isinstance(number, int)
-            yield KeptSearch(number=number, key=key, result=search.attack(answer[1]))
-
-    # What earlier results have taught decides which suffixes come first.
-    for line in file.lines():
-        search.learn(line.result)
-    with counting_bar("searching", len(examples)) as show:
-        for num_done in file.fill(lambda: enumerate(examples, 1), origin, work, batch=1):
-            show(num_done)
-    return [line.result for line in file.lines()]
 
 
 @with_groups
@@ -163,7 +131,28 @@ def attack(
         verdicts = grade(rows, plan.requests, batch)
         verdicts_alone = grade(alone, plan.alone, 1)
         kept_search = KeptFile(out / "search.jsonl.partial", KeptSearch)
-        searched = search_showing(kept_search, judge, plan.searched, plan.suffixes)
+        suffix_search = SuffixSearch(judge.grade, plan.suffixes)
+        # What earlier results have taught decides which suffixes come first.
+        for line in kept_search.lines():
+            suffix_search.learn(line.result)
+        if plan.searched:
+            pool_digest = hashlib.sha256("\0".join(plan.suffixes).encode()).hexdigest()
+
+            def origin(numbered: tuple[int, LabelledExample]) -> Origin:
+                number, example = numbered
+                key = f"{request_key(judge, example.request())}/{pool_digest}"
+                return number, hashlib.sha256(key.encode()).hexdigest()
+
+            def work(answers: Sequence[tuple[int, LabelledExample]]) -> Iterator[KeptSearch]:
+                for number, example in answers:
+                    key, result = origin((number, example))[1], suffix_search.attack(example)
+                    yield KeptSearch(number=number, key=key, result=result)
+
+            with counting_bar("searching", len(plan.searched)) as show:
+                read = kept_search.fill(lambda: enumerate(plan.searched, 1), origin, work, batch=1)
+                for num_done in read:
+                    show(num_done)
+        searched = [line.result for line in kept_search.lines()]
         try:
             report = plan.report(
                 verdicts,

@@ -72,6 +72,7 @@ def grade(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
     from benchmarks.framework.graded import own_rubrics, read_responses
+    from clients.chat_judge import ChatJudge
     from evaluation.correction.judged import errors_in_folder
     from judging.tasks import get_task
 
@@ -89,7 +90,20 @@ def grade(
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
             grader = judge_options.load(judge)
-            _check_wording(grader, rubric_file, work)
+            if rubric_file is not None:  # A trained judge knows our rubrics alone.
+                is_zero_shot = isinstance(grader, Judge) and grader.card is None
+                if not (is_zero_shot or isinstance(grader, ChatJudge)):
+                    raise CustosError(
+                        f"--rubric-file: judge '{grader.name}' was trained under other "
+                        "instructions; use a backbone or, with --model, the URL of a server as "
+                        "the judge"
+                    )
+                whole = (get_task(r.task).whole_prompt(r) for _, r in work.numbered_requests())
+                if is_zero_shot and any(whole):
+                    raise CustosError(
+                        f"--rubric-file '{rubric_file}' holds whole prompts, which a chat model "
+                        "alone takes: use --model and the URL of a server as the judge"
+                    )
             price = price_options.read()
             measured = _what_was_measured(grader, work)
             for line in measured:
@@ -145,26 +159,3 @@ def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     tasks = sorted({request.task for _, request in work.numbered_requests()})
     folder = grader.folder if isinstance(grader, Judge) else None
     return measured_lines(grader.name, folder, tasks)
-
-
-def _check_wording(grader: Grader, rubric_file: Path | None, work: ResponsesToGrade) -> None:
-    """Refuse a user's own rubrics for a judge that was trained under ours.
-
-    Whole prompts are refused for every judge but a chat model.
-    """
-    from clients.chat_judge import ChatJudge
-    from judging.tasks import get_task
-
-    is_zero_shot = isinstance(grader, Judge) and grader.card is None
-    if rubric_file is not None and not (is_zero_shot or isinstance(grader, ChatJudge)):
-        raise CustosError(
-            f"--rubric-file: judge '{grader.name}' was trained under other instructions; "
-            "use a backbone or, with --model, the URL of a server as the judge"
-        )
-    if isinstance(grader, Judge) and any(
-        get_task(request.task).whole_prompt(request) for _, request in work.numbered_requests()
-    ):
-        raise CustosError(
-            f"--rubric-file '{rubric_file}' holds whole prompts, which a chat model alone takes: "
-            "use --model and the URL of a server as the judge"
-        )

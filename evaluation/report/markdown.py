@@ -214,15 +214,6 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def rate_lines(report: Mapping[str, Any]) -> list[str]:
-    """Write a sentence for each rubric of a report: what the judge adds to an error bar."""
-    return [
-        f"share of {measured['label']}, on as many rows without people's labels: "
-        f"{judged_text(measured['judged'])} ({rubric})"
-        for rubric, measured in report["error_rates"].items()
-    ]
-
-
 def judged_text(judged: Mapping[str, Any]) -> str:
     """Write a judged rate, the corrected one, and what the correction adds to the interval.
 
@@ -393,7 +384,12 @@ def summary_lines(
             WIDTH,
             subsequent_indent="  ",
         )
-    for line in filter(None, [*rate_lines(report), order_line(report["answerer_ranking"] or {})]):
+    rates = [
+        f"share of {measured['label']}, on as many rows without people's labels: "
+        f"{judged_text(measured['judged'])} ({rubric})"
+        for rubric, measured in report["error_rates"].items()
+    ]
+    for line in filter(None, [*rates, order_line(report["answerer_ranking"] or {})]):
         lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
     if report["annotators"]:
         each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])
