@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from cli.shared.judges import EngineOptions
 from cli.shared.measuring import Batch, RetryFailed, fill_showing, read_examples
@@ -22,9 +23,6 @@ from judging.errors import CustosError, FieldError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.log_lines import one_line
 from judging.types import JudgeRequest, LabelledExample, Verdict
-
-if TYPE_CHECKING:
-    from evaluation.attacks.run import AttackReport
 
 
 class KeptSearch(KeptLine):
@@ -90,6 +88,7 @@ def attack(
         ROWS,
         AttackOptions,
         AttackPlan,
+        attack_caution,
         write_attacks,
     )
     from evaluation.outcomes import NothingScored
@@ -169,22 +168,6 @@ def attack(
         if not num_failed:
             for file in (rows, alone, kept_search):
                 file.remove()
-    _show(report, out)
-    if num_failed and not allow_failed:
-        total = len(verdicts) + len(verdicts_alone)
-        typer.echo(
-            f"error: {num_failed} of {total} rows failed; --retry-failed grades them again",
-            err=True,
-        )
-        raise typer.Exit(1)
-
-
-def _show(report: AttackReport, out: Path) -> None:
-    """Print one table, a caution if the questions are too few, and where the files are."""
-    from rich.table import Table
-
-    from evaluation.attacks.run import attack_caution
-
     table = Table("", "share", "95 % interval", "at most", "rows")
     parts = report.shares_by_part()
     for title, rates in parts.items():
@@ -203,3 +186,10 @@ def _show(report: AttackReport, out: Path) -> None:
     if caution := attack_caution(report.questions, shares):
         typer.echo(f"caution: {caution}")
     typer.echo(f"\npage: {out / 'attacks.html'}\ntext: {out / 'attacks.md'}")
+    if num_failed and not allow_failed:
+        total = len(verdicts) + len(verdicts_alone)
+        typer.echo(
+            f"error: {num_failed} of {total} rows failed; --retry-failed grades them again",
+            err=True,
+        )
+        raise typer.Exit(1)

@@ -76,6 +76,8 @@ def doctor(
         model: Check only this model, such as custos/qa or custos/qa@embedded-qs. May be repeated.
             Default: all models of the service, and all that scripts may ask for.
     """
+    from serve.chat.models import nearest_model
+
     # It checks the address and the key, so that no error of httpx can show the key.
     server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -83,9 +85,22 @@ def doctor(
     with http_client(httpx.Client, server.base_url, **options) as http:
         served = served_models(http, server)
         names = model or model_names(served)
-        _check_names(names, served)
+        known = served.keys() | contract_models()
+        for name in names:
+            if name not in known:
+                near = nearest_model(name, known)
+                hint = f"did you mean {near}" if near else f"there are {', '.join(sorted(known))}"
+                raise CustosError(f"--model '{name}': no such model; {hint}")
         checks = [check_model(http, name, served) for name in names]
-    wide_console().print(_table(checks))
+    table = Table()
+    for heading in ("model", "harness", "outcome", "ms", "answered by", "reply"):
+        # Names are whole, for people to copy.
+        table.add_column(heading, no_wrap=heading in ("model", "answered by"))
+    for check in checks:
+        ms = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
+        text = " ".join(check.text.split())[:REPLY_CHARS]
+        table.add_row(check.model, check.harness, check.outcome, ms, check.answered_by, text)
+    wide_console().print(table)
     outcomes = {check.outcome for check in checks}
     for outcome, explanation in EXPLANATIONS.items():
         if outcome in outcomes:
@@ -153,18 +168,6 @@ def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Che
     return replace(check, model=name, harness=harness, milliseconds=milliseconds)
 
 
-def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
-    """Raise ``CustosError`` if a model is neither served nor that of a script."""
-    from serve.chat.models import nearest_model
-
-    known = served.keys() | contract_models()
-    for name in names:
-        if name not in known:
-            near = nearest_model(name, known)
-            hint = f"did you mean {near}" if near else f"there are {', '.join(sorted(known))}"
-            raise CustosError(f"--model '{name}': no such model; {hint}")
-
-
 def _checks(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[Check]:
     """Ask for free text, or for a right and a wrong verdict in each form of a script's prompt."""
     from serve.chat.layout import decoded
@@ -208,16 +211,3 @@ def _ask(
         return Check("ok", text, str(content.get("model", "")))
     except (ValueError, KeyError, IndexError, TypeError):
         return Check("wrong", f"{response.status_code} {response.text}")
-
-
-def _table(checks: Sequence[Check]) -> Table:
-    table = Table()
-    for heading in ("model", "harness", "outcome", "ms", "answered by", "reply"):
-        # Names are whole, for people to copy.
-        table.add_column(heading, no_wrap=heading in ("model", "answered by"))
-    for check in checks:
-        milliseconds = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
-        text = " ".join(check.text.split())[:REPLY_CHARS]
-        row = (check.model, check.harness, check.outcome, milliseconds, check.answered_by, text)
-        table.add_row(*row)
-    return table

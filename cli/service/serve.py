@@ -185,7 +185,10 @@ def serve(
         )
         address = url(listener, "https" if tls else "http")
         if metrics_address:
-            for_operator = bind(*_host_and_port(metrics_address), is_guarded=True)
+            operator, _, at = metrics_address.rpartition(":")
+            if not (operator and at.isascii() and at.isdecimal()):
+                raise CustosError(f"--metrics-address '{metrics_address}': expected HOST:PORT")
+            for_operator = bind(operator.strip("[]"), int(at), is_guarded=True)
             answer_operator(service.metrics, for_operator)
             logger.info("counters of all callers: %s/metrics", url(for_operator))
 
@@ -207,13 +210,6 @@ def serve(
             tls,
             keys,
         )
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdecimal()):
-        raise CustosError(f"--metrics-address '{address}': expected HOST:PORT")
-    return host.strip("[]"), int(port)
 
 
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:

@@ -124,7 +124,9 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     text = render_card(card)
     write_text(folder / MARKDOWN, f"# {card['judge']}\n\n{text}")
     if (readme := read_readme(folder)) is not None:
-        write_text(folder / README, with_section(readme, text))
+        earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+        replaced, count = earlier.subn(lambda _: text, readme, count=1)
+        write_text(folder / README, replaced if count else f"{readme.rstrip()}\n\n{text}")
 
 
 def read_readme(folder: Path) -> str | None:
@@ -143,14 +145,6 @@ def render_card(card: Mapping[str, Any]) -> str:
     """Lay out the section of a card as Markdown, from its heading on."""
     template = markdown_templates(TEMPLATES).get_template("reliability.md")
     return template.render(card=card, heading=HEADING)
-
-
-def with_section(readme: str, section: str) -> str:
-    """Put the section of a card into a page: in place of an earlier one, or at the end."""
-    earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-    if earlier.search(readme):
-        return earlier.sub(lambda _: section, readme, count=1)
-    return f"{readme.rstrip()}\n\n{section}"
 
 
 def risk_to_state(judge: Judge, examples: Sequence[LabelledExample]) -> float | None:
