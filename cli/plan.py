@@ -117,7 +117,31 @@ def training(
         pixels_per_row=pixels_per_row,
         num_rows=rows,
     )
-    typer.echo(json.dumps(_as_dict(result), indent=1) if as_json else _as_text(result))
+    if as_json:
+        facts = {
+            "backbone": result.recipe.backbone,
+            "parameters": result.memory.parameters,
+            "trained": result.memory.trained,
+            "rows": result.num_rows or None,
+            "longest_row_tokens": result.longest.instruction + result.longest.length,
+            "counted_by": result.counted,
+            "batch_size": result.recipe.optim.batch_size,
+            "micro_batch": result.micro_batch,
+            "gradient_checkpointing": result.checkpointing,
+            "checkpointing_reason": result.reason,
+            "attention": result.attention,
+            "tokens_per_step": result.tokens_per_step,
+            "steps": result.steps,
+            "seconds": result.seconds,
+            "bytes": result.memory.parts(),
+            "total_bytes": result.memory.total,
+            **asdict(result.hardware),
+            "fits": result.fits,
+            "advice": result.advice,
+        }
+        typer.echo(json.dumps(facts, indent=1))
+    else:
+        typer.echo(_as_text(result))
 
 
 def _as_text(plan: RunPlan) -> str:
@@ -166,30 +190,6 @@ def _as_text(plan: RunPlan) -> str:
     return "\n".join(
         [*in_columns(facts), f"memory {device}:", *in_columns(sizes), f"{total}: {verdict}"]
     )
-
-
-def _as_dict(plan: RunPlan) -> dict[str, Any]:
-    return {
-        "backbone": plan.recipe.backbone,
-        "parameters": plan.memory.parameters,
-        "trained": plan.memory.trained,
-        "rows": plan.num_rows or None,
-        "longest_row_tokens": plan.longest.instruction + plan.longest.length,
-        "counted_by": plan.counted,
-        "batch_size": plan.recipe.optim.batch_size,
-        "micro_batch": plan.micro_batch,
-        "gradient_checkpointing": plan.checkpointing,
-        "checkpointing_reason": plan.reason,
-        "attention": plan.attention,
-        "tokens_per_step": plan.tokens_per_step,
-        "steps": plan.steps,
-        "seconds": plan.seconds,
-        "bytes": plan.memory.parts(),
-        "total_bytes": plan.memory.total,
-        **asdict(plan.hardware),
-        "fits": plan.fits,
-        "advice": plan.advice,
-    }
 
 
 @app.command(cls=Verb)

@@ -12,6 +12,7 @@ import json
 import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
 
@@ -121,9 +122,10 @@ class AsyncJudgeClient:
                 if answer.has_redirect_location:
                     address = one_line(answer.headers["location"][:SHOWN_CHARS])
                     advice = f"; it redirects to '{address}'; give the address of that server"
-                raise ServerRefusal(
-                    f"{url}: no list of judges ({status} {_service_message(answer)}){advice}"
-                )
+                message = answer.reason_phrase
+                with suppress(ValueError, KeyError, TypeError):
+                    message = str(answer.json()["error"]["message"])[:SHOWN_CHARS]
+                raise ServerRefusal(f"{url}: no list of judges ({status} {message}){advice}")
             cards: list[dict[str, Any]] = answer.json()["judges"]
         except httpx.TransportError as error:
             raise ServerRefusal(f"{url}: {no_answer(error)}") from None
@@ -310,14 +312,6 @@ class JudgeClient:
     @property
     def _may_grade(self) -> list[dict[str, Any]]:
         return [card for card in self.judges if self._judge in (None, card["name"])]
-
-
-def _service_message(answer: httpx.Response) -> str:
-    """Return the message of a service's error or, without one, the name of its status."""
-    try:
-        return str(answer.json()["error"]["message"])[:SHOWN_CHARS]
-    except (ValueError, KeyError, TypeError):
-        return answer.reason_phrase
 
 
 def no_answer(error: httpx.TransportError) -> str:

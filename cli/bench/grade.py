@@ -15,7 +15,7 @@ from cli.shared.options import Name, PriceOptions, command_line, with_groups
 from cli.shared.outputs import OutFile
 from cli.shared.screen import fail_without_verdict, show_problems
 from cli.shared.tables import Reasoning
-from clients.kept_verdicts import Grader, partial_file
+from clients.kept_verdicts import partial_file
 from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.files.records import write_json
@@ -23,7 +23,7 @@ from judging.judge import Judge
 from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
-    from benchmarks.framework.graded import ResponsesToGrade
+    pass
 
 
 @with_groups
@@ -73,7 +73,9 @@ def grade(
     from benchmarks.framework.files import check_suffix, run_file, write_graded
     from benchmarks.framework.graded import own_rubrics, read_responses
     from clients.chat_judge import ChatJudge
+    from clients.judge_client import JudgeClient
     from evaluation.correction.judged import errors_in_folder
+    from evaluation.report.reliability import measured_lines
     from judging.tasks import get_task
 
     benchmark = get_benchmark(name)
@@ -105,7 +107,15 @@ def grade(
                         "alone takes: use --model and the URL of a server as the judge"
                     )
             price = price_options.read()
-            measured = _what_was_measured(grader, work)
+            folder = grader.folder if isinstance(grader, Judge) else None
+            if isinstance(grader, RuleGrader):
+                measured = ["rules: not a judge; what they do not decide has no label"]
+            elif isinstance(grader, JudgeClient):
+                where = f"the judges of {grader.name} is on its page of judges"
+                measured = [f"what was measured of {where}"]
+            else:
+                tasks = sorted({request.task for _, request in work.numbered_requests()})
+                measured = measured_lines(grader.name, folder, tasks)
             for line in measured:
                 typer.echo(line)
             started, was_stopped = time.perf_counter(), partial.path.exists()
@@ -129,8 +139,7 @@ def grade(
                 "command": command_line(),
             }
             rubrics = str(rubric_file) if rubric_file else None
-            folder = grader.folder if isinstance(grader, Judge) and not rubric_file else None
-            known = errors_in_folder(folder)
+            known = {} if rubric_file else errors_in_folder(folder)
             asked = {get_task(r.task).full_rubric(r) for _, r in work.numbered_requests()}
             errors = {name: known[name].model_dump() for name in sorted(asked & known.keys())}
             more = {"measured": measured, "rubric_file": rubrics, "error_rates": errors}
@@ -145,17 +154,3 @@ def grade(
     typer.echo(f"{len(graded.rows)} items graded, {len(graded.unscored)} without a label: {out}")
     if work.num_requests:
         fail_without_verdict(responses, graded.statuses)
-
-
-def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
-    """Say what was measured of the judge on the tasks of the requests, or that nothing was."""
-    from clients.judge_client import JudgeClient
-    from evaluation.report.reliability import measured_lines
-
-    if isinstance(grader, RuleGrader):
-        return ["rules: not a judge; what they do not decide has no label"]
-    if isinstance(grader, JudgeClient):
-        return [f"what was measured of the judges of {grader.name} is on its page of judges"]
-    tasks = sorted({request.task for _, request in work.numbered_requests()})
-    folder = grader.folder if isinstance(grader, Judge) else None
-    return measured_lines(grader.name, folder, tasks)

@@ -80,10 +80,24 @@ def doctor(
 
     # It checks the address and the key, so that no error of httpx can show the key.
     server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
+    place = f"--url '{server.base_url}'"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     options = {"base_url": server.base_url, "headers": headers, "timeout": DEADLINE_S}
     with http_client(httpx.Client, server.base_url, **options) as http:
-        served = served_models(http, server)
+        try:
+            answer = http.get("/v1/models")
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                raise CustosError(server.key_refusal())
+            models = answer.raise_for_status().json()["data"]
+            # Aliases map to the model that answers for them.
+            served = {each["id"]: each.get("root") or each["id"] for each in models}
+        except httpx.HTTPStatusError as error:
+            status = error.response.status_code
+            raise CustosError(f"{place}: GET /v1/models answered {status}") from None
+        except httpx.TransportError as error:
+            raise CustosError(f"{place}: {no_answer(error)}") from None
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CustosError(f"{place}: no list of models ({error})") from None
         names = model or model_names(served)
         known = served.keys() | contract_models()
         for name in names:
@@ -108,27 +122,6 @@ def doctor(
     allowed = {"ok", "erred", "not served"} if model is None else {"ok", "erred"}
     if not outcomes <= allowed or "ok" not in outcomes:
         raise typer.Exit(1)
-
-
-def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
-    """Read the names of a service's models; aliases map to the model that answers for them.
-
-    Raises ``CustosError`` if there is no such service, or it refuses the key.
-    """
-    try:
-        answer = http.get("/v1/models")
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise CustosError(server.key_refusal())
-        models = answer.raise_for_status().json()["data"]
-        return {model["id"]: model.get("root") or model["id"] for model in models}
-    except httpx.HTTPStatusError as error:
-        raise CustosError(
-            f"--url '{server.base_url}': GET /v1/models answered {error.response.status_code}"
-        ) from None
-    except httpx.TransportError as error:
-        raise CustosError(f"--url '{server.base_url}': {no_answer(error)}") from None
-    except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CustosError(f"--url '{server.base_url}': no list of models ({error})") from None
 
 
 def model_names(served: Mapping[str, str]) -> list[str]:

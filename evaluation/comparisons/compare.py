@@ -125,8 +125,21 @@ def compare_evaluations(
     people = _compare_with_people(shared.examples, judge_a, judge_b, seed)
     answerers = [answerer_of(example) for example in compress(shared.examples, both)]
     a, b, scored_ids = judge_a.take(both), judge_b.take(both), np.array(ids)[both]
+    # Probabilities count where both judges gave some.
+    unlike = np.isnan((a.probabilities + b.probabilities).sum(axis=1, keepdims=True))
+    unsure = np.isnan(a.confidence + b.confidence)
     # The clusters are the same, so one seed resamples both judges alike.
-    draws_a, draws_b = (TallyDraws.of(each, seed) for each in _with_probabilities_of_both(a, b))
+    draws_a, draws_b = (
+        TallyDraws.of(
+            replace(
+                judge,
+                probabilities=np.where(unlike, np.nan, judge.probabilities),
+                confidence=np.where(unsure, np.nan, judge.confidence),
+            ),
+            seed,
+        )
+        for judge in (a, b)
+    )
     only_a, only_b = a.right & ~b.right, ~a.right & b.right
     comparison = {
         "a": str(first),
@@ -201,20 +214,6 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
     if caution := few_questions(comparison["questions"]):
         lines.append(f"caution: {caution}")
     return "\n".join(lines)
-
-
-def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
-    """Set probabilities and confidences that another judge lacks to nan."""
-    no_probabilities = np.any([np.isnan(j.probabilities).any(axis=1) for j in judges], axis=0)
-    no_confidence = np.any([np.isnan(judge.confidence) for judge in judges], axis=0)
-    return [
-        replace(
-            judge,
-            probabilities=np.where(no_probabilities[:, None], np.nan, judge.probabilities),
-            confidence=np.where(no_confidence, np.nan, judge.confidence),
-        )
-        for judge in judges
-    ]
 
 
 def _read_by_id(folder: Path) -> dict[str, tuple[LabelledExample, Verdict]]:
