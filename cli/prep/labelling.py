@@ -12,7 +12,13 @@ from cli.shared.options import read_assignments, with_groups
 from cli.shared.outputs import OutFile, OutFolder, claim
 from cli.shared.review_file import plain_id, read_by_row
 from cli.shared.screen import check_skipped
-from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts, read_requests
+from cli.shared.tables import (
+    TABLE_FORMATS,
+    AllowDropped,
+    TableOptions,
+    divide_requests,
+    note_doubts,
+)
 from cli.shared.verdicts import cell_text
 from data_prep.construction import argilla, label_studio
 from data_prep.construction.forms.labels import form_of
@@ -23,7 +29,7 @@ from judging.files.atomic import write_text
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, write_spreadsheet
 from judging.files.records import read_rows, write_json, write_records
 from judging.files.values import is_empty
-from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.types import JudgeRequest, LabelledExample
 
 if TYPE_CHECKING:
     from data_prep.construction.forms.base import Form
@@ -171,13 +177,9 @@ def labelled(
 def _read(table: Table, mapping: TableMapping, allow_dropped: bool) -> dict[int, JudgeRequest]:
     """Read the requests of a table by row number; refuse bad rows unless they may be left out."""
     note_doubts(table, mapping)
-    requests, problems = {}, []
-    for number, request in read_requests(table, mapping):
-        if isinstance(request, Verdict):
-            problems.append(f"{table.location(number)}: {request.message}")
-        else:
-            requests[number] = request
-    check_skipped(table.name, problems, allow_dropped=allow_dropped)
+    requests, problems = divide_requests(table, mapping)
+    messages = [f"{table.location(number)}: {text}" for number, text in problems.items()]
+    check_skipped(table.name, messages, allow_dropped=allow_dropped)
     return requests
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -159,7 +160,12 @@ class RowsOfTable:
                 elif number is None:
                     found.unknown[path].append(row.number)
                 else:
-                    example, written = self._with_label(number, row)
+                    named = {n: row.fields[n] for n in ("error_type",) if n in row.fields}
+                    labelled = {PERSONS_LABEL: row.label, **named}
+                    example, written = self._labelled(number, labelled, row.place), row.label
+                    words = self.mapping.labels  # the label is spelt as the table does
+                    if example is not None and words and not is_word_of(written, words):
+                        written = in_own_words(full_label(example), words)
                     told = row.fields, row.who or who, row.when or day, bool(row.asked[0])
                     found.by_row[number].append(Correction(row.place, example, written, *told))
         return found
@@ -193,15 +199,6 @@ class RowsOfTable:
         if needs_three_levels(example, mapping.labels):  # as the table with the label is read
             example = in_three_levels(example)
         return with_our_labels(example, mapping.labels, place, mapping.columns)
-
-    def _with_label(self, number: int, row: _LabelledRow) -> tuple[LabelledExample | None, str]:
-        """Label a row of the table, and spell that label as the table does."""
-        error_type = {"error_type": row.fields["error_type"]} if "error_type" in row.fields else {}
-        example = self._labelled(number, {PERSONS_LABEL: row.label, **error_type}, row.place)
-        words = self.mapping.labels
-        if example is None or not words or is_word_of(row.label, words):
-            return example, row.label
-        return example, in_own_words(full_label(example), words)
 
 
 class _LabelledRow(NamedTuple):
@@ -432,7 +429,9 @@ def write_rows(
     if len(kinds) == 1 and not table.is_csv:  # labels are numbers or truth values
         for row in cells:
             if isinstance(text := row.get(label), str):
-                row[label] = _of_kind(text, next(iter(kinds)))
+                with suppress(CustosError):  # of a text that is no such value
+                    value = decode_json(text)
+                    row[label] = value if type(value) in kinds else text
     if table.is_parquet:
         _write_parquet(out, table.path, label, cells)
     elif out.suffix == ".json":
@@ -445,15 +444,6 @@ def write_rows(
         write_spreadsheet(out, columns, texts, table.delimiter)
     else:
         write_records(out, map(json_value, cells))
-
-
-def _of_kind(text: str, kind: type) -> object:
-    """Write a label as the others of its column are stored, if it is one of them."""
-    try:
-        value = decode_json(text)
-    except CustosError:
-        return text
-    return value if type(value) is kind else text
 
 
 def _write_parquet(out: Path, source: Path, label: str, rows: Sequence[dict[str, Any]]) -> None:
