@@ -140,7 +140,6 @@ def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | No
 
 
 OutFile = Annotated[Path, typer.Option(callback=output_file)]
-OptionalFile = Annotated[Path | None, typer.Option(callback=output_file)]
 OutFolder = Annotated[Path, typer.Option(callback=output_folder)]
 
 

@@ -470,8 +470,6 @@ def run_attacks(
     options: AttackOptions | None = None,
     *,
     command: str = "",
-    dataset_sha256: str | None = None,
-    progress: bool = False,
 ) -> AttackReport:
     """Attack a judge of ``hieval-qs`` and report how often it is fooled.
 
@@ -479,8 +477,8 @@ def run_attacks(
     row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
     """
     plan = AttackPlan.of(examples, options or AttackOptions())
-    verdicts = list(judge.grade(plan.requests, progress=progress))
+    verdicts = list(judge.grade(plan.requests, progress=False))
     alone = [verdict for request in plan.alone for verdict in judge.grade([request])]
     search = SuffixSearch(judge.grade, plan.suffixes)
     searched = [search.attack(example) for example in plan.searched]
-    return plan.report(verdicts, alone, searched, command=command, dataset_sha256=dataset_sha256)
+    return plan.report(verdicts, alone, searched, command=command)
