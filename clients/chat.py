@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from clients.connection import (
     ModelServer,
@@ -31,10 +31,8 @@ Logprob = Annotated[float, Field(ge=-1e9, le=1, allow_inf_nan=False)]
 """A log-probability; some servers write -9999 for none, and rounding may make one positive."""
 
 
-class Usage(BaseModel):
+class Usage(BaseModel, frozen=True):
     """Tokens, as the server counted them."""
-
-    model_config = ConfigDict(frozen=True)
 
     prompt_tokens: TokenCount = 0
     completion_tokens: TokenCount = 0
@@ -143,10 +141,8 @@ class Prices:
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
 
-class Reply(BaseModel):
+class Reply(BaseModel, frozen=True):
     """A model's answer. Its ``text`` is empty if the model wrote nothing; that is no failure."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     finish_reason: str | None = None

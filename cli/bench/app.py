@@ -21,20 +21,12 @@ from judging import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import write_json
 
-Graded = Annotated[
-    Path | None,
-    typer.Option(
-        help="Read graded items from this file, ours or the benchmark's own, for a report with "
-        "every item. Default: the files that are named as arguments."
-    ),
-]
-
 
 @with_groups
 def table(
     name: Name,
     models: Annotated[list[str] | None, typer.Argument(metavar="MODEL=FILE")] = None,
-    graded: Graded = None,
+    graded: Path | None = None,
     json_out: JsonOut = None,
     markdown_out: Annotated[Path | None, typer.Option("--markdown", callback=output_file)] = None,
     html_out: Annotated[Path | None, typer.Option("--html", callback=output_file)] = None,
@@ -54,6 +46,8 @@ def table(
         models: Graded files of several models. A file or folder that names its models itself needs
             no MODEL=: a SimpleVQA file with several models, a clone of ChartHal's repository, the
             results folder of TruthfulVQA's code. Default: the file of --graded.
+        graded: Read graded items from this file, ours or the benchmark's own, for a report with
+            every item. Default: the files that are named as arguments.
         markdown_out: Write the tables to this file as Markdown. Default: none.
         html_out: Write a page to this file: tables and pictures and, for one model, every item.
             Default: none.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from evaluation.attacks.items import AttackItem, attack_words, family_of
 from evaluation.attacks.items import families as known_families
@@ -34,10 +34,8 @@ LAYOUTS = {
 REFERENCE_ORDER = "reference_order"
 
 
-class Frozen(BaseModel):
+class Frozen(BaseModel, frozen=True):
     """A value that does not change."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class AttackRow(Frozen):

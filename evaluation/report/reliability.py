@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY
 from evaluation.report.markdown import TEMPLATES, markdown_templates, with_interval
@@ -34,8 +34,6 @@ COPIED = (
 
 
 class _AttackRate(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     hits: int
     n: int
     value: float | None
@@ -44,15 +42,11 @@ class _AttackRate(BaseModel):
 
 
 class _Family(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     called_correct: _AttackRate
 
 
 class Attacks(BaseModel):
     """The figures of ``attacks.json`` that a card shows."""
-
-    model_config = ConfigDict(extra="ignore")
 
     attacks: dict[str, _Family]
     controls: dict[str, _Family]
