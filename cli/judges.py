@@ -172,7 +172,7 @@ def card(
                 )
             except NothingScored as error:
                 raise NothingScored(f"data set '{name}': {error}") from None
-            measured[name] = Measured(rows, verdicts, report)
+            measured[name] = rows, verdicts, report
         made = make_card(loaded, measured, command=command_line(), attacks=known_attacks, seed=seed)
         write_card(made, out)
         for measurement in kept.values():

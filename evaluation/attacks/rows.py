@@ -158,16 +158,6 @@ def _changes(item: AttackItem, seed: int) -> Iterator[tuple[str, JudgeRequest]]:
         )
 
 
-def check_task(examples: Sequence[LabelledExample]) -> None:
-    """Raise ``CustosError`` if an example is not of the task that is attacked."""
-    for example in examples:
-        if example.task != TASK:
-            raise CustosError(
-                f"row with id '{example.id}' is of task '{example.task}': the attacks are for "
-                f"quick-score judges ({TASK})"
-            )
-
-
 FIRST_BATCH, LARGEST_BATCH = 8, 128
 """Suffixes tried at once: few at first, because those that have worked before come first."""
 NUM_LISTED = 5

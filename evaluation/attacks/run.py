@@ -12,6 +12,7 @@ from typing import Any
 from evaluation.attacks.items import family_of, read_items
 from evaluation.attacks.rows import (
     REFERENCE_ORDER,
+    TASK,
     AttackRow,
     Frozen,
     SearchResult,
@@ -20,7 +21,6 @@ from evaluation.attacks.rows import (
     StabilityRow,
     SuffixSearch,
     attack_rows,
-    check_task,
     largest_pool,
     measure_share,
     stability_rows,
@@ -388,7 +388,12 @@ class AttackPlan:
         task, a family is unknown or fits no row, the pool is larger than there are suffixes, or
         there is no wrong answer to search with.
         """
-        check_task(examples)
+        for example in examples:
+            if example.task != TASK:
+                raise CustosError(
+                    f"row with id '{example.id}' is of task '{example.task}': the attacks are for "
+                    f"quick-score judges ({TASK})"
+                )
         if options.pool > largest_pool():
             raise CustosError(
                 f"a pool of {options.pool:,} suffixes is too large; there are {largest_pool():,}"

@@ -260,27 +260,29 @@ def markdown_templates(folder: Path) -> Environment:
     ``numbers`` (one cell for each of the named figures), ``header`` and ``row`` (lines of a table)
     and ``prefix``.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # this is Markdown, and ``row`` escapes what would break a table
-    )
+    # This is Markdown, and ``row`` escapes what would break a table.
+    environment = templates([folder], autoescape=False, keep_trailing_newline=True)
     environment.filters |= {
-        "with_interval": with_interval,
-        "p_value": p_value,
         "chance": chance_text,
-        "number": number,
         "intervals": lambda figures, names: [with_interval(figures[name]) for name in names],
         "numbers": lambda figures, names: [number(figures.get(name)) for name in names],
         "header": table_header,
         "row": table_row,
         "prefix": lambda text, prefix: f"{prefix}{text}",
     }
+    return environment
+
+
+def templates(folders: Sequence[Path], **options: Any) -> Environment:
+    """Build the environment of templates, with filters ``number``, ``with_interval``, ``p_value``.
+
+    ``options`` are those of ``jinja2.Environment``.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FileSystemLoader(folders), **options)
+    environment.filters |= {"number": number, "with_interval": with_interval, "p_value": p_value}
     return environment
 
 

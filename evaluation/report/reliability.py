@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +59,8 @@ class Attacks(BaseModel):
             raise FieldError.from_validation(error, str(path)) from None
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Examples of one data set, with the verdicts and the report of a judge."""
-
-    examples: Sequence[LabelledExample]
-    """Examples from :func:`evaluation.report.evaluate.resolve_examples`."""
-    verdicts: Sequence[Verdict]
-    report: Mapping[str, Any]
+Measured = tuple[Sequence[LabelledExample], Sequence[Verdict], Mapping[str, Any]]
+"""Resolved examples of one data set, with the verdicts and the report of a judge."""
 
 
 def make_card(
@@ -86,15 +79,14 @@ def make_card(
     """
     rubrics = {
         get_task(example.task).full_rubric(example)
-        for measured in data.values()
-        for example, verdict in zip(measured.examples, measured.verdicts, strict=True)
+        for examples, verdicts, _ in data.values()
+        for example, verdict in zip(examples, verdicts, strict=True)
         if verdict.label is not None
     }
     trained = judge.card.tasks if judge.card else {}
     known = {f"{task}/{rubric}" for task, rubrics_of in trained.items() for rubric in rubrics_of}
     shown = {}
-    for name, measured in data.items():
-        report = measured.report
+    for name, (_, _, report) in data.items():
         seconds, num_scored = report["seconds"], report["metrics"]["accuracy"]["n"]
         shown[name] = {
             **{part: report[part] for part in COPIED},
