@@ -342,20 +342,16 @@ class MergedTable:
             if rows.label_of(number) != given[0].label
         ]
         """Numbers of the rows whose label is another one than before."""
-        self.earlier_draw = self._of_earlier_draw()
-        """Numbers of the rows whose probability is that of another draw."""
-
-    def _of_earlier_draw(self) -> list[int]:
-        chances = self.corrections.chances
-        column = field_columns(self.rows.mapping)[SAMPLING_PROBABILITY]
+        column = field_columns(rows.mapping)[SAMPLING_PROBABILITY]
         known = {
-            n: _chance({SAMPLING_PROBABILITY: row[column]}, self.rows.table.location(n))
-            for n, row in self.rows.cells.items()
+            n: _chance({SAMPLING_PROBABILITY: row[column]}, rows.table.location(n))
+            for n, row in rows.cells.items()
             if not is_empty(row.get(column))
         }
-        if not chances or all(chance == chances.get(n) for n, chance in known.items()):
-            return []
-        return sorted(known)
+        chances = corrections.chances
+        is_same = all(chance == chances.get(n) for n, chance in known.items())
+        self.earlier_draw = sorted(known) if chances and not is_same else []
+        """Numbers of the rows whose probability is that of another draw."""
 
     def lines(self) -> Iterator[str]:
         """Say which rows people labelled twice or not at all, and what else to know."""

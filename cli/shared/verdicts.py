@@ -50,6 +50,8 @@ VERDICT_COLUMNS = (
 
 The cell of ``needs_review`` is true where there is no label, and empty where nothing was checked.
 """
+_ALWAYS = ("status", "needs_review", "judge_name", "rubric")
+"""Columns by which a table of verdicts is known."""
 _NUMBERS = ("confidence", "score", "stated_confidence", "label_mass")
 _FLAGS = ("needs_review", "truncated_input")
 _PROBABILITY = "p_"
@@ -264,7 +266,8 @@ def holds_verdicts(path: Path) -> bool:
             with system_errors_at(path), path.open("rb") as file:
                 line = json.loads(file.readline())
             return isinstance(line, dict) and line.keys() >= {"row", "status"}
-        return path.is_file() and _find_verdict_columns(table_columns(path)) is not None
+        columns = table_columns(path) if path.is_file() else ()
+        return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
     except (CustosError, ValueError):  # neither JSON, nor a table, nor Parquet
         return False
 
