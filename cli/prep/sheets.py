@@ -303,7 +303,24 @@ def collect(
         write_records(out / REJECTS, collected.discarded)
         write_json(out / AGREEMENT, agreement)
         manifest.update(form=form.name, counts=collected.counts)
-    _show(agreement)
+    table = Table("", "label", "n", "agreement", "kappa", "95 % interval")
+    for entry, measured in agreement["entries"].items():
+        kappas = {"all": measured["kappa"], **measured["per_label"]}
+        if len(measured["per_label"]) > 2:
+            kappas["mean"] = measured["mean_per_label"]
+        else:
+            kappas = {"all": measured["kappa"]}
+        for label, kappa in kappas.items():
+            is_first = label == "all"
+            table.add_row(
+                entry if is_first else "",
+                label,
+                str(kappa["n"]) if is_first else "",
+                f"{measured['agreement']['value']:.3f}" if is_first else "",
+                *_cells(kappa),
+            )
+    if agreement["entries"]:
+        wide_console().print(table)
     for annotator, (right, num) in collected.gold.items():
         if num:
             typer.echo(f"{annotator}: {right} of {num} gold items right")
@@ -380,27 +397,6 @@ def _cells(kappa: dict[str, Any]) -> tuple[str, str]:
     if value is None:
         return "-", ""
     return f"{value:.4f}", "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
-
-
-def _show(agreement: dict[str, Any]) -> None:
-    table = Table("", "label", "n", "agreement", "kappa", "95 % interval")
-    for entry, measured in agreement["entries"].items():
-        kappas = {"all": measured["kappa"], **measured["per_label"]}
-        if len(measured["per_label"]) > 2:
-            kappas["mean"] = measured["mean_per_label"]
-        else:
-            kappas = {"all": measured["kappa"]}
-        for label, kappa in kappas.items():
-            is_first = label == "all"
-            table.add_row(
-                entry if is_first else "",
-                label,
-                str(kappa["n"]) if is_first else "",
-                f"{measured['agreement']['value']:.3f}" if is_first else "",
-                *_cells(kappa),
-            )
-    if agreement["entries"]:
-        wide_console().print(table)
 
 
 @with_groups

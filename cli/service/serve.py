@@ -123,7 +123,7 @@ def serve(
     from serve.app import create_app
     from serve.calls.limits import Limits
     from serve.gate.gate import read_keys
-    from serve.pages.routes import warm_up
+    from serve.pages.routes import headline_example, warm_up
     from serve.pictures.received import RemoteImages
     from serve.queue.cache import VerdictCache
     from serve.queue.service import Service
@@ -200,29 +200,28 @@ def serve(
                 name_gpu(logger.info)
             return loaded
 
+        def announce(judges: Mapping[str, Judge]) -> None:
+            """Print where the judges answer, with a call to try."""
+            key = "-H 'Authorization: Bearer KEY' " if keys else ""
+            try:
+                typer.echo(
+                    f"serving {', '.join(judges)} at {address}\n"
+                    f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
+                    f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
+                )
+            except (
+                OSError
+            ) as error:  # nobody reads it, or the disk is full: no reason to serve nobody
+                logger.warning("standard output: %s", error.strerror)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
         logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         run(
             app,
             service,
             listener,
             load_all,
-            lambda judges: _announce(address, judges, has_keys=bool(keys)),
+            announce,
             tls,
             keys,
         )
-
-
-def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
-    """Print where the judges answer, with a call to try."""
-    from serve.pages.routes import headline_example
-
-    key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
-    try:
-        typer.echo(
-            f"serving {', '.join(judges)} at {address}\n"
-            f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
-            f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
-        )
-    except OSError as error:  # nobody reads it, or the disk is full: no reason to serve nobody
-        logger.warning("standard output: %s", error.strerror)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
