@@ -209,9 +209,8 @@ def serve(
                     f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
                     f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
                 )
-            except (
-                OSError
-            ) as error:  # nobody reads it, or the disk is full: no reason to serve nobody
+            # Nobody reads it, or the disk is full: no reason to serve nobody.
+            except OSError as error:
                 logger.warning("standard output: %s", error.strerror)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 

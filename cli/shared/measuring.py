@@ -166,13 +166,16 @@ class KeptMeasurement:
         from evaluation.outcomes import NothingScored, check_scored
         from evaluation.pairs.paradigms import PairsByScores
         from evaluation.ranking.favour import family_of
-        from evaluation.report.evaluate import at_risk, seen_data, uncalibrated_verdicts
+        from evaluation.report.evaluate import seen_data, uncalibrated_verdicts
         from evaluation.report.report import build_report
 
         was_stopped = self._file("verdicts").path.exists()
         started = time.perf_counter()
         by_scores = by_scores_of(judge, examples)
-        verdicts = self._grade("verdicts", by_scores or judge, at_risk(examples, risk))
+        asked = examples
+        if risk is not None:
+            asked = [each.model_copy(update={"risk": risk}) for each in examples]
+        verdicts = self._grade("verdicts", by_scores or judge, asked)
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
         beside = dict(references)

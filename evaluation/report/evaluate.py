@@ -53,13 +53,6 @@ def resolve_examples(
     return resolved
 
 
-def at_risk(examples: Sequence[LabelledExample], risk: float | None) -> list[LabelledExample]:
-    """Put a stated risk into examples; ``None`` leaves them as they are."""
-    if risk is None:
-        return list(examples)
-    return [example.model_copy(update={"risk": risk}) for example in examples]
-
-
 def uncalibrated_verdicts(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> list[Verdict]:
