@@ -119,30 +119,22 @@ def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]
     """
     rows = read_rows(path)
     first = next(rows, None)  # says what is wrong with a file that cannot be read
-    column_by_field = _find_verdict_columns(table_columns(path))
-    if column_by_field is None:
-        raise CustosError(f"{path}: has not the columns that custos grade writes")
-    for number, row in itertools.chain([] if first is None else [first], rows):
-        if isinstance(row, CustosError):
-            raise row
-        fields = {name: row[column] for name, column in column_by_field.items() if column in row}
-        yield row, parse_record(Verdict, fields, row_location(path, number))
-
-
-def _find_verdict_columns(columns: Sequence[str]) -> dict[str, str] | None:
-    """Find the column of every field of a verdict; ``None`` in a table that is not ours.
-
-    They stand together, behind the user's columns, of which some may be called alike.
-    """
-    num = len(VERDICT_COLUMNS)
+    columns, num = table_columns(path), len(VERDICT_COLUMNS)
+    # Ours stand together, behind the user's columns, of which some may be called alike.
     for start in reversed(range(len(columns) - num + 1)):
         column_by_field = dict(zip(VERDICT_COLUMNS, columns[start : start + num], strict=True))
         if all(
             column.endswith(name) and not column.removesuffix(name).replace(_PREFIX, "")
             for name, column in column_by_field.items()
         ):
-            return column_by_field
-    return None
+            break
+    else:
+        raise CustosError(f"{path}: has not the columns that custos grade writes")
+    for number, row in itertools.chain([] if first is None else [first], rows):
+        if isinstance(row, CustosError):
+            raise row
+        fields = {name: row[column] for name, column in column_by_field.items() if column in row}
+        yield row, parse_record(Verdict, fields, row_location(path, number))
 
 
 def write_table(out: Path, table: GradedTable) -> None:
