@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from cli.shared.judges import EngineOptions
 from cli.shared.measuring import Batch, RetryFailed, fill_showing, read_examples
@@ -15,16 +16,13 @@ from cli.shared.options import AllowFailed, command_line, with_groups
 from cli.shared.outputs import OutFolder, claim, own
 from cli.shared.screen import counting_bar, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_digest
-from clients.kept_verdicts import Grader, KeptVerdict, partial_file, request_key
+from clients.kept_verdicts import KeptVerdict, partial_file, request_key
 from evaluation.attacks.rows import SearchResult, SuffixSearch
 from evaluation.report.markdown import number
 from judging.errors import CustosError, FieldError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.log_lines import one_line
 from judging.types import JudgeRequest, LabelledExample, Verdict
-
-if TYPE_CHECKING:
-    from evaluation.attacks.report import AttackReport
 
 
 class KeptSearch(KeptLine):
@@ -37,38 +35,6 @@ class KeptSearch(KeptLine):
     def origin(self) -> Origin:
         """Identify a line by the number of the answer and the line's key."""
         return self.number, self.key
-
-
-def search_showing(
-    file: KeptFile[KeptSearch],
-    judge: Grader,
-    examples: Sequence[LabelledExample],
-    suffixes: Sequence[str],
-) -> list[SearchResult]:
-    """Search a pool for suffixes that turn wrong answers; go on where an earlier run stopped."""
-    if not examples:
-        return []
-    search = SuffixSearch(judge.grade, suffixes)
-    pool = hashlib.sha256("\0".join(suffixes).encode()).hexdigest()
-
-    def origin(numbered: tuple[int, LabelledExample]) -> Origin:
-        number, example = numbered
-        key = f"{request_key(judge, example.request())}/{pool}"
-        return number, hashlib.sha256(key.encode()).hexdigest()
-
-    def work(answers: Sequence[tuple[int, LabelledExample]]) -> Iterator[KeptSearch]:
-        for answer in answers:
-            number, key = origin(answer)
-            assert isinstance(number, int)
-            yield KeptSearch(number=number, key=key, result=search.attack(answer[1]))
-
-    # What earlier results have taught decides which suffixes come first.
-    for line in file.lines():
-        search.learn(line.result)
-    with counting_bar("searching", len(examples)) as show:
-        for num_done in file.fill(lambda: enumerate(examples, 1), origin, work, batch=1):
-            show(num_done)
-    return [line.result for line in file.lines()]
 
 
 @with_groups
@@ -115,8 +81,16 @@ def attack(
         pool: Try this many suffixes for each of these answers.
         seed: Seed of all that is drawn.
     """
-    from evaluation.attacks.report import JSON, MARKDOWN, PAGE, ROWS, write_attacks
-    from evaluation.attacks.run import AttackOptions, AttackPlan
+    from evaluation.attacks.run import (
+        JSON,
+        MARKDOWN,
+        PAGE,
+        ROWS,
+        AttackOptions,
+        AttackPlan,
+        attack_caution,
+        write_attacks,
+    )
     from evaluation.outcomes import NothingScored
 
     rows, alone = partial_file(out / ROWS), partial_file(out / "alone.jsonl")
@@ -156,7 +130,28 @@ def attack(
         verdicts = grade(rows, plan.requests, batch)
         verdicts_alone = grade(alone, plan.alone, 1)
         kept_search = KeptFile(out / "search.jsonl.partial", KeptSearch)
-        searched = search_showing(kept_search, judge, plan.searched, plan.suffixes)
+        suffix_search = SuffixSearch(judge.grade, plan.suffixes)
+        # What earlier results have taught decides which suffixes come first.
+        for line in kept_search.lines():
+            suffix_search.learn(line.result)
+        if plan.searched:
+            pool_digest = hashlib.sha256("\0".join(plan.suffixes).encode()).hexdigest()
+
+            def origin(numbered: tuple[int, LabelledExample]) -> Origin:
+                number, example = numbered
+                key = f"{request_key(judge, example.request())}/{pool_digest}"
+                return number, hashlib.sha256(key.encode()).hexdigest()
+
+            def work(answers: Sequence[tuple[int, LabelledExample]]) -> Iterator[KeptSearch]:
+                for number, example in answers:
+                    key, result = origin((number, example))[1], suffix_search.attack(example)
+                    yield KeptSearch(number=number, key=key, result=result)
+
+            with counting_bar("searching", len(plan.searched)) as show:
+                read = kept_search.fill(lambda: enumerate(plan.searched, 1), origin, work, batch=1)
+                for num_done in read:
+                    show(num_done)
+        searched = [line.result for line in kept_search.lines()]
         try:
             report = plan.report(
                 verdicts,
@@ -173,22 +168,6 @@ def attack(
         if not num_failed:
             for file in (rows, alone, kept_search):
                 file.remove()
-    _show(report, out)
-    if num_failed and not allow_failed:
-        total = len(verdicts) + len(verdicts_alone)
-        typer.echo(
-            f"error: {num_failed} of {total} rows failed; --retry-failed grades them again",
-            err=True,
-        )
-        raise typer.Exit(1)
-
-
-def _show(report: AttackReport, out: Path) -> None:
-    """Print one table, a caution if the questions are too few, and where the files are."""
-    from rich.table import Table
-
-    from evaluation.attacks.report import attack_caution
-
     table = Table("", "share", "95 % interval", "at most", "rows")
     parts = report.shares_by_part()
     for title, rates in parts.items():
@@ -207,3 +186,10 @@ def _show(report: AttackReport, out: Path) -> None:
     if caution := attack_caution(report.questions, shares):
         typer.echo(f"caution: {caution}")
     typer.echo(f"\npage: {out / 'attacks.html'}\ntext: {out / 'attacks.md'}")
+    if num_failed and not allow_failed:
+        total = len(verdicts) + len(verdicts_alone)
+        typer.echo(
+            f"error: {num_failed} of {total} rows failed; --retry-failed grades them again",
+            err=True,
+        )
+        raise typer.Exit(1)

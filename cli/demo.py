@@ -115,6 +115,8 @@ def demo(data: Path | None = None) -> None:
         data: NQ.json of EVOUNA: also test the trained judge on answers that people judged. Default:
             no such test.
     """
+    import httpx
+
     if data and not data.is_file():
         raise CustosError(f"--data '{data}': no such file")
     if FOLDER.exists() and not LOG.exists():
@@ -131,7 +133,16 @@ def demo(data: Path | None = None) -> None:
     screen = Screen(LOG, num_steps=7 if data else 6)
     typer.echo(f"Everything is written to {FOLDER}; warnings and details to {screen.log}.")
     grade_three_answers(screen)
-    make_data(screen, plan)
+    screen.step("Training data is made; its labels are true by construction, not given by people")
+    sizes = ("--rows", str(plan.rows), "--val", "100", "--cal", "200", "--test", "300")
+    out = FOLDER / "data"
+    screen.run("custos", "prep", "synthetic", "--worlds", "open", *sizes, "--out", str(out))
+    made = read_lines(out / "train.jsonl")
+    screen.show(["", f"{len(made):,} answers about invented places and people. Two of them:"])
+    for label in ("Correct", "Wrong"):
+        row = next(row for row in made if row["label"] == label)
+        accepted = " or ".join(row["references"])
+        screen.show([f"{row['question']}  Accepted: {accepted}.", f"  {label}: {shown(row)}"])
     screen.step(f"A judge is trained on them and tested: about {plan.training} minutes")
     screen.show(plan.note)
     recipe = ("--config", "embedded/demo", *plan.overrides)
@@ -151,8 +162,27 @@ def demo(data: Path | None = None) -> None:
     screen.step("It is served over HTTP and asked for a verdict")
     judges = ("--judge", f"mine={JUDGE}", "--judge", "embedded-ea")
     with screen.serving("custos", "serve", *judges, "--port", "0") as url:
-        ask_for_a_verdict(screen, url)
-        name_an_error(screen, url)
+        screen.show(f"$ curl -s {url}/judge -H 'Content-Type: application/json' -d \\")
+        screen.show(f"    '{json.dumps(LIGHTHOUSE)}'")
+        # No proxy of the environment: it cannot reach this machine.
+        answer = httpx.post(f"{url}/judge", json=LIGHTHOUSE, timeout=READY_SECONDS, trust_env=False)
+        verdict = answer.json()
+        screen.show(["", f"{with_probabilities(verdict)}  {LIGHTHOUSE['response']}"])
+        screen.step(
+            "The shipped judge embedded-ea names the error in an answer about a drawn chart"
+        )
+        out = FOLDER / "drawn"
+        drawing = ("--rows", "2", "--seed", "1", "--kind", "bar", "--out", str(out))
+        screen.run("custos", "prep", "twins", *drawing)
+        rows, verdicts = out / "twins.jsonl", out / "verdicts.jsonl"
+        screen.run("custos", "grade", "--judge", url, "--in", str(rows), "--out", str(verdicts))
+        drawn = read_lines(rows)
+        screen.show(["", f"{drawn[0]['question']}  Answer: {', '.join(drawn[0]['references'])}."])
+        screen.show(f"Response to both charts: {shown(drawn[0])}")
+        for row, verdict in zip(drawn, read_lines(verdicts), strict=True):
+            named = f"{verdict['label']}; {verdict['error_type']} ({verdict['confidence']:.0%})"
+            screen.show(["", f"{out / row['images'][0]} ({row['metadata']['caption']})"])
+            screen.show(f"  named {named}, true by construction: {row['label']}")
     typer.echo(f"\n{NEXT}")
 
 
@@ -177,49 +207,6 @@ def grade_three_answers(screen: Screen) -> None:
     screen.show(["", f"{MIDDLEMARCH['question']}  Accepted: {accepted}."])
     graded = zip(RESPONSES, read_lines(verdicts), strict=True)
     screen.show(in_columns([(with_probabilities(verdict), text) for text, verdict in graded]))
-
-
-def make_data(screen: Screen, plan: Plan) -> None:
-    """Make the rows to train and test on, and show two of them."""
-    screen.step("Training data is made; its labels are true by construction, not given by people")
-    sizes = ("--rows", str(plan.rows), "--val", "100", "--cal", "200", "--test", "300")
-    out = FOLDER / "data"
-    screen.run("custos", "prep", "synthetic", "--worlds", "open", *sizes, "--out", str(out))
-    rows = read_lines(out / "train.jsonl")
-    screen.show(["", f"{len(rows):,} answers about invented places and people. Two of them:"])
-    for label in ("Correct", "Wrong"):
-        row = next(row for row in rows if row["label"] == label)
-        accepted = " or ".join(row["references"])
-        screen.show([f"{row['question']}  Accepted: {accepted}.", f"  {label}: {shown(row)}"])
-
-
-def ask_for_a_verdict(screen: Screen, url: str) -> None:
-    """Ask the service for one verdict, as ``curl`` would."""
-    import httpx
-
-    screen.show(f"$ curl -s {url}/judge -H 'Content-Type: application/json' -d \\")
-    screen.show(f"    '{json.dumps(LIGHTHOUSE)}'")
-    # No proxy of the environment: it cannot reach this machine.
-    answer = httpx.post(f"{url}/judge", json=LIGHTHOUSE, timeout=READY_SECONDS, trust_env=False)
-    verdict = answer.json()
-    screen.show(["", f"{with_probabilities(verdict)}  {LIGHTHOUSE['response']}"])
-
-
-def name_an_error(screen: Screen, url: str) -> None:
-    """Draw a chart twice with other values and have the error of one response named for both."""
-    screen.step("The shipped judge embedded-ea names the error in an answer about a drawn chart")
-    out = FOLDER / "drawn"
-    drawing = ("--rows", "2", "--seed", "1", "--kind", "bar", "--out", str(out))
-    screen.run("custos", "prep", "twins", *drawing)
-    rows, verdicts = out / "twins.jsonl", out / "verdicts.jsonl"
-    screen.run("custos", "grade", "--judge", url, "--in", str(rows), "--out", str(verdicts))
-    drawn = read_lines(rows)
-    screen.show(["", f"{drawn[0]['question']}  Answer: {', '.join(drawn[0]['references'])}."])
-    screen.show(f"Response to both charts: {shown(drawn[0])}")
-    for row, verdict in zip(drawn, read_lines(verdicts), strict=True):
-        named = f"{verdict['label']}; {verdict['error_type']} ({verdict['confidence']:.0%})"
-        screen.show(["", f"{out / row['images'][0]} ({row['metadata']['caption']})"])
-        screen.show(f"  named {named}, true by construction: {row['label']}")
 
 
 def read_json(path: Path) -> Any:

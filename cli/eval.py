@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,7 +24,6 @@ from clients.kept_verdicts import request_key
 from data_prep.tables.cells import DEFAULT_SEPARATOR
 from data_prep.tables.examples import leaves_mode_open
 from data_prep.tables.labels import in_own_words
-from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table
 from evaluation.comparisons.compare import (
     MARGIN,
@@ -43,10 +42,7 @@ from judging.judge import CALIBRATION_FILE, Judge
 from judging.log_lines import one_line
 from judging.scoring.ask_model import WINDOW
 from judging.tasks import get_task
-from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample
-
-if TYPE_CHECKING:
-    from evaluation.report.evaluate import OwnShape
+from judging.types import MAX_CRITIQUE_TOKENS
 
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
@@ -125,6 +121,7 @@ def evaluate(
     from evaluation.outcomes import NothingScored, save_evaluation
     from evaluation.report.evaluate import (
         FILE,
+        OwnShape,
         find_disagreements,
         resolve_examples,
         write_disagreements,
@@ -191,7 +188,14 @@ def evaluate(
         disagreements = find_disagreements(examples, verdicts)
         write_report(report, out)
         page = write_page(report, disagreements, data.name, out)
-        write_disagreements(out, disagreements, _shape_of(data, in_table))
+        table = open_table(data, in_table.text_format)
+        shape = OwnShape(
+            in_table.columns,
+            lambda label: in_own_words(label, in_table.labels),
+            in_table.delimiter or (table.delimiter if table.path.suffix == ".csv" else None),
+            f"{in_table.separator or DEFAULT_SEPARATOR} ",
+        )
+        write_disagreements(out, disagreements, shape)
         save_evaluation(out, examples, verdicts)
         for line in summary_lines(", ".join(report["judge_names"]), report, disagreements):
             typer.echo(line)
@@ -202,19 +206,6 @@ def evaluate(
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
         raise typer.Exit(1)
-
-
-def _shape_of(data: Path, mapping: TableMapping) -> OwnShape:
-    """Find the names and words in which a table's own mapping reads a CSV file."""
-    from evaluation.report.evaluate import OwnShape
-
-    table = open_table(data, mapping.text_format)
-    return OwnShape(
-        mapping.columns,
-        lambda label: in_own_words(label, mapping.labels),
-        mapping.delimiter or (table.delimiter if table.path.suffix == ".csv" else None),
-        f"{mapping.separator or DEFAULT_SEPARATOR} ",
-    )
 
 
 NOT_ENOUGH_ROWS = 3
@@ -327,7 +318,8 @@ def calibrate(
     Options:
         run: Run folder or shipped judge.
     """
-    from train.finish.grading import Processes, fit_calibrations, rows_to_score
+    from evaluation.report.evaluate import grading_order
+    from train.finish.grading import Processes, fit_calibrations, rows_to_score, score_rows
     from train.rows.rows import check_readable
 
     asked = (table_options.read(), allow_dropped, None, 0)
@@ -348,7 +340,20 @@ def calibrate(
     path = judge.folder / CALIBRATION_FILE
     with locked(path):
         kept = KeptFile(path.with_name(f"{path.name}.partial"), _Scores)
-        logprobs = _score(kept, judge, rows)
+
+        def origin(index: int) -> Origin:
+            return index, request_key(judge, rows[index].request())
+
+        def score(indices: Sequence[int]) -> Iterator[_Scores]:
+            scores = score_rows(judge, [rows[index] for index in indices])
+            for index, of_labels in zip(indices, scores, strict=True):
+                row, key = origin(index)
+                yield _Scores(row=row, key=key, logprobs=tuple(of_labels))
+
+        with counting_bar("calibrating", len(rows)) as show:
+            for num_scored in kept.fill(lambda: grading_order(rows), origin, score, batch=WINDOW):
+                show(num_scored)
+        logprobs = [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]
         fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)
         kept.remove()
     for key, calibration in fitted.rubrics.items():
@@ -359,30 +364,3 @@ def calibrate(
             f"{calibration.nll_before:.3f} before, {calibration.nll_after:.3f} after"
         )
     typer.echo(f"calibration: {path}")
-
-
-def _score(
-    kept: KeptFile[_Scores], judge: Judge, rows: Sequence[LabelledExample]
-) -> list[tuple[float, ...]]:
-    """Score the rows that have no scores in the file yet, behind a progress bar.
-
-    The result has the log-probabilities of each row's labels, in the order of the rows.
-    """
-    from evaluation.report.evaluate import grading_order
-    from train.finish.grading import score_rows
-
-    order = grading_order(rows)
-
-    def origin(index: int) -> Origin:
-        return index, request_key(judge, rows[index].request())
-
-    def score(indices: Sequence[int]) -> Iterator[_Scores]:
-        scores = score_rows(judge, [rows[index] for index in indices])
-        for index, logprobs in zip(indices, scores, strict=True):
-            row, key = origin(index)
-            yield _Scores(row=row, key=key, logprobs=tuple(logprobs))
-
-    with counting_bar("calibrating", len(rows)) as show:
-        for num_scored in kept.fill(lambda: order, origin, score, batch=WINDOW):
-            show(num_scored)
-    return [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]

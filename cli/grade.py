@@ -102,8 +102,7 @@ def grade(
             raise CustosError(
                 "--csv: with --ray, choose the form of the output by the ending of --out"
             )
-        from cli.shards.run import RayPool, grade_shards
-        from cli.shards.shards import ShardSettings
+        from cli.shards import RayPool, ShardSettings, grade_shards
 
         is_remote = engine_options.engine == "openai" or any(map(is_address, judge or []))
         pool = RayPool(ray, workers, 0 if is_remote and worker_gpus is None else worker_gpus)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,9 +23,6 @@ from judging.judge.card import CARD_FILE, SHIPPED
 from judging.models.fetched import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED, is_made
 from judging.models.gguf_files import NAMED
 from judging.scoring.ask_model import WINDOW
-
-if TYPE_CHECKING:
-    from judging.models.backbones import Backbone
 
 HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
 NOTE = (
@@ -175,7 +172,7 @@ def card(
                 )
             except NothingScored as error:
                 raise NothingScored(f"data set '{name}': {error}") from None
-            measured[name] = Measured(rows, verdicts, report)
+            measured[name] = rows, verdicts, report
         made = make_card(loaded, measured, command=command_line(), attacks=known_attacks, seed=seed)
         write_card(made, out)
         for measurement in kept.values():
@@ -310,22 +307,19 @@ def backbone(
     for fact, value in facts.items():
         typer.echo(f"{fact:<13}{value}")
     if smoke:
-        typer.echo(f"\n{SMOKE_QUESTION}\n{answer(loaded, SMOKE_QUESTION)}")
-
-
-def answer(loaded: Backbone, question: str) -> str:
-    """Answer a question with the backbone, decoded greedily."""
-    conversation = [{"role": "user", "content": [{"type": "text", "text": question}]}]
-    prompt = loaded.processor.apply_chat_template(
-        conversation,
-        tokenize=True,
-        return_dict=True,
-        add_generation_prompt=True,
-        processor_kwargs={"return_tensors": "pt"},
-    ).to(loaded.model.device)
-    tokens = loaded.model.generate(**prompt, max_new_tokens=MAX_SMOKE_TOKENS, do_sample=False)
-    answer_tokens = tokens[0, prompt["input_ids"].shape[1] :]
-    return str(loaded.tokenizer.decode(answer_tokens, skip_special_tokens=True)).strip()
+        conversation = [{"role": "user", "content": [{"type": "text", "text": SMOKE_QUESTION}]}]
+        prompt = loaded.processor.apply_chat_template(
+            conversation,
+            tokenize=True,
+            return_dict=True,
+            add_generation_prompt=True,
+            processor_kwargs={"return_tensors": "pt"},
+        ).to(loaded.model.device)
+        tokens = loaded.model.generate(**prompt, max_new_tokens=MAX_SMOKE_TOKENS, do_sample=False)
+        answer = loaded.tokenizer.decode(
+            tokens[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True
+        )
+        typer.echo(f"\n{SMOKE_QUESTION}\n{answer.strip()}")
 
 
 def backbones() -> None:

@@ -17,7 +17,6 @@ from judging.errors import CustosError
 from judging.files.atomic import write_text
 
 if TYPE_CHECKING:
-    from evaluation.correction.label_plan import Questions
     from evaluation.intervals import Floats
     from train.plan.planner import RunPlan
 
@@ -118,7 +117,31 @@ def training(
         pixels_per_row=pixels_per_row,
         num_rows=rows,
     )
-    typer.echo(json.dumps(_as_dict(result), indent=1) if as_json else _as_text(result))
+    if as_json:
+        facts = {
+            "backbone": result.recipe.backbone,
+            "parameters": result.memory.parameters,
+            "trained": result.memory.trained,
+            "rows": result.num_rows or None,
+            "longest_row_tokens": result.longest.instruction + result.longest.length,
+            "counted_by": result.counted,
+            "batch_size": result.recipe.optim.batch_size,
+            "micro_batch": result.micro_batch,
+            "gradient_checkpointing": result.checkpointing,
+            "checkpointing_reason": result.reason,
+            "attention": result.attention,
+            "tokens_per_step": result.tokens_per_step,
+            "steps": result.steps,
+            "seconds": result.seconds,
+            "bytes": result.memory.parts(),
+            "total_bytes": result.memory.total,
+            **asdict(result.hardware),
+            "fits": result.fits,
+            "advice": result.advice,
+        }
+        typer.echo(json.dumps(facts, indent=1))
+    else:
+        typer.echo(_as_text(result))
 
 
 def _as_text(plan: RunPlan) -> str:
@@ -167,30 +190,6 @@ def _as_text(plan: RunPlan) -> str:
     return "\n".join(
         [*in_columns(facts), f"memory {device}:", *in_columns(sizes), f"{total}: {verdict}"]
     )
-
-
-def _as_dict(plan: RunPlan) -> dict[str, Any]:
-    return {
-        "backbone": plan.recipe.backbone,
-        "parameters": plan.memory.parameters,
-        "trained": plan.memory.trained,
-        "rows": plan.num_rows or None,
-        "longest_row_tokens": plan.longest.instruction + plan.longest.length,
-        "counted_by": plan.counted,
-        "batch_size": plan.recipe.optim.batch_size,
-        "micro_batch": plan.micro_batch,
-        "gradient_checkpointing": plan.checkpointing,
-        "checkpointing_reason": plan.reason,
-        "attention": plan.attention,
-        "tokens_per_step": plan.tokens_per_step,
-        "steps": plan.steps,
-        "seconds": plan.seconds,
-        "bytes": plan.memory.parts(),
-        "total_bytes": plan.memory.total,
-        **asdict(plan.hardware),
-        "fits": plan.fits,
-        "advice": plan.advice,
-    }
 
 
 @app.command(cls=Verb)
@@ -250,12 +249,16 @@ def labels(
         rate: Your guess of people's share of 1s.
         html_out: Write a page with a picture, labels against width, to this file. Default: none.
     """
+    import numpy as np
+
     from evaluation.correction.label_plan import (
         MOST_QUESTIONS,
         Questions,
+        expected_half_widths,
         gate_needs,
         judge_correlation,
         labels_needed,
+        rate_half_width,
         rate_needs,
         risk_needs,
         threshold_needs,
@@ -330,14 +333,25 @@ def labels(
         assumed = f"{shape.rows:.3g} rows on a question{uneven}, alike by {shape.correlation:.2g}"
     if html_out is not None:
         width = half_width if half_width is not None else HALF_WIDTH
+        curves: dict[str, tuple[Floats, Floats]]
         if items is None:
-            figure, curves = (
-                f"an accuracy of {accuracy:.3g}",
-                _accuracy_curves(width, accuracy, shape),
-            )
+            figure = f"an accuracy of {accuracy:.3g}"
+            needed = rate_needs(width, accuracy, shape).questions or 1000
+            spread = np.unique(np.round(np.geomspace(max(3, needed / 8), 3 * needed, POINTS)))
+            rows = spread * shape.rows
+            curves = {"people's labels": (rows, rate_half_width(spread, accuracy, shape))}
+            if shape.alike > 1:
+                alone = rate_half_width(rows, accuracy, Questions())
+                curves["as many rows, each its own question"] = (rows, alone)
         else:
+            figure = f"a share of {rate:g}"
             of_judge = judge_correlation(rate, sensitivity, specificity)
-            figure, curves = f"a share of {rate:g}", _corrected_curves(items, rate, of_judge, shape)
+            drawn = np.unique(np.round(np.geomspace(min(20, items), items, POINTS)))
+            with_judge, alone = expected_half_widths(drawn, items, rate, of_judge, shape)
+            curves = {
+                "with the judge": (drawn, with_judge),
+                "people's labels alone": (drawn, alone),
+            }
         page = page_templates().get_template("plan.html")
         picture = drawn_url(lambda path: draw_label_plan(curves, width, path))
         facts = {"assumed": assumed, "half_width": width, "figure": figure, "items": items}
@@ -348,39 +362,6 @@ def labels(
         return
     for line in (*in_columns([("to show", "questions", "rows"), *cells]), assumed):
         typer.echo(line)
-
-
-def _accuracy_curves(
-    half_width: float, accuracy: float, shape: Questions
-) -> dict[str, tuple[Floats, Floats]]:
-    """Compute rows and half-widths of an accuracy, around the wanted one."""
-    import numpy as np
-
-    from evaluation.correction.label_plan import Questions, rate_half_width, rate_needs
-
-    needed = rate_needs(half_width, accuracy, shape).questions or 1000
-    questions = np.unique(np.round(np.geomspace(max(3, needed / 8), 3 * needed, POINTS)))
-    curves = {
-        "people's labels": (questions * shape.rows, rate_half_width(questions, accuracy, shape))
-    }
-    if shape.alike > 1:
-        rows = questions * shape.rows
-        single = rate_half_width(rows, accuracy, Questions())
-        curves["as many rows, each its own question"] = (rows, single)
-    return curves
-
-
-def _corrected_curves(
-    items: int, rate: float, correlation: float, shape: Questions
-) -> dict[str, tuple[Floats, Floats]]:
-    """Compute labels and half-widths of a rate over all items."""
-    import numpy as np
-
-    from evaluation.correction.label_plan import expected_half_widths
-
-    labels = np.unique(np.round(np.geomspace(min(20, items), items, POINTS)))
-    with_judge, alone = expected_half_widths(labels, items, rate, correlation, shape)
-    return {"with the judge": (labels, with_judge), "people's labels alone": (labels, alone)}
 
 
 def _count(number: int | None, most: int) -> str:

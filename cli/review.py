@@ -139,9 +139,10 @@ def review(
         to_review = [row for row in rows if row.why[0]]
     else:
         to_review = draw_review_rows(rows, num_rows, by, seed)
-    words = list(
-        dict.fromkeys(in_own_words(name, in_table.labels) for name in _label_names(to_review))
-    )
+    requests = [row.request for row in to_review if isinstance(row.request, JudgeRequest)]
+    rubrics = sorted({(each.task, get_task(each.task).rubric(each)) for each in requests})
+    labels = [name for task, rubric in rubrics for name in get_task(task).labels(rubric)]
+    words = list(dict.fromkeys(in_own_words(name, in_table.labels) for name in labels))
     table = open_table(source, in_table.text_format)
     renamed = write_review_file(out, to_review, table, in_table, words)
     by_kind = Counter(row.why[0] for row in to_review)
@@ -160,17 +161,6 @@ def review(
     if renamed:
         names = ", ".join(f"{name} as {new}" for name, new in renamed.items())
         typer.echo(f"what your columns held is kept under other names: {names}")
-
-
-def _label_names(rows: Sequence[ReviewRow]) -> Iterator[str]:
-    """Yield the labels that rows may get."""
-    rubrics = {
-        (row.request.task, get_task(row.request.task).rubric(row.request))
-        for row in rows
-        if isinstance(row.request, JudgeRequest)
-    }
-    for task, rubric in sorted(rubrics):
-        yield from get_task(task).labels(rubric)
 
 
 def _merge(

@@ -6,7 +6,6 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -30,25 +29,6 @@ Every row above works. Put such rows into a file, one on each line, and have the
   custos grade --in answers.jsonl --out verdicts.jsonl"""
 
 
-@dataclass(frozen=True)
-class TaskDescription:
-    """Description of a task for users."""
-
-    name: str
-    purpose: str
-    variants: tuple[str, ...]
-    rubrics: Mapping[str, tuple[str, ...]]
-    """Every rubric with its labels, best first."""
-    required: tuple[str, ...]
-    """Fields that a row must have."""
-    need_references: tuple[str, ...]
-    """Rubrics whose rows must have references too, where not all must."""
-    judges: Mapping[str, tuple[str, ...]]
-    """Names of the shipped judges that take the task, each with the rubrics it was trained on."""
-    row: Mapping[str, Any]
-    """An input row that works."""
-
-
 @with_groups
 def tasks(
     name: Annotated[str | None, typer.Argument()] = None,
@@ -63,48 +43,51 @@ def tasks(
     """
     descriptions = [describe(task) for task in ([get_task(name)] if name else TASKS)]
     if as_json:
-        typer.echo(json.dumps([asdict(each) for each in descriptions], indent=1))
+        typer.echo(json.dumps(descriptions, indent=1))
         return
     for description in descriptions:
         typer.echo("\n".join(block(description)) + "\n")
     typer.echo(NOTE)
 
 
-def describe(task: JudgeTask) -> TaskDescription:
-    """Tell what users need to know of a task."""
+def describe(task: JudgeTask) -> dict[str, Any]:
+    """Tell what users need to know of a task.
+
+    ``rubrics`` has every rubric with its labels, best first; ``required`` the fields that a row
+    must have, and ``need_references`` the rubrics whose rows must have references too, where not
+    all must; ``judges`` the shipped judges that take it, each with the rubrics of its training.
+    """
     trained = tasks_of_shipped_judges()
     rows = task.rows_by_rubric()
-    return TaskDescription(
-        name=task.name,
-        purpose=" ".join((inspect.getdoc(type(task)) or "").partition("\n\n")[0].split()),
-        variants=task.variants,
-        rubrics={rubric: task.labels(rubric) for rubric in rows},
-        required=(*task.required, *task.response_fields),
-        need_references=tuple(name for name, row in rows.items() if _needs_references(task, row)),
-        judges={
-            name: tuple(tasks[task.name]) for name, tasks in trained.items() if task.name in tasks
-        },
-        row=task.example_row(),
-    )
+    return {
+        "name": task.name,
+        "purpose": " ".join((inspect.getdoc(type(task)) or "").partition("\n\n")[0].split()),
+        "variants": task.variants,
+        "rubrics": {rubric: task.labels(rubric) for rubric in rows},
+        "required": (*task.required, *task.response_fields),
+        "need_references": [name for name, row in rows.items() if _needs_references(task, row)],
+        "judges": {name: known[task.name] for name, known in trained.items() if task.name in known},
+        "row": task.example_row(),
+    }
 
 
-def block(description: TaskDescription) -> Iterator[str]:
+def block(description: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines about one task."""
-    yield description.name
-    needs = ", ".join(description.required)
-    if description.need_references:
-        needs += f"; references under {', '.join(description.need_references)}"
+    yield description["name"]
+    needs = ", ".join(description["required"])
+    if description["need_references"]:
+        needs += f"; references under {', '.join(description['need_references'])}"
     facts = [
-        ("for", description.purpose),
+        ("for", description["purpose"]),
         ("needs", needs),
-        ("variants", ", ".join(description.variants)),
+        ("variants", ", ".join(description["variants"])),
         *(("rubrics", text) for text in rubrics_in_words(description)),
         *(
             ("judge", f"{name}, trained on {', '.join(known)}")
-            for name, known in description.judges.items()
+            for name, known in description["judges"].items()
         ),
     ]
-    if not description.judges:
+    if not description["judges"]:
         facts.append(("judge", NO_JUDGE))
     for heading, text in facts:
         indent = " " * INDENT
@@ -113,13 +96,13 @@ def block(description: TaskDescription) -> Iterator[str]:
         )
         lines[0] = f"  {heading:<{INDENT - 2}}{lines[0][INDENT:]}"
         yield from lines
-    yield f"  {'row':<{INDENT - 2}}{json.dumps(description.row, ensure_ascii=False)}"
+    yield f"  {'row':<{INDENT - 2}}{json.dumps(description['row'], ensure_ascii=False)}"
 
 
-def rubrics_in_words(description: TaskDescription) -> list[str]:
+def rubrics_in_words(description: Mapping[str, Any]) -> list[str]:
     """Put the labels of the rubrics in words; rubrics that share their labels share a text."""
     rubrics_by_labels: dict[tuple[str, ...], list[str]] = {}
-    for rubric, labels in description.rubrics.items():
+    for rubric, labels in description["rubrics"].items():
         rubrics_by_labels.setdefault(labels, []).append(rubric)
     return [
         f"{', '.join(rubrics)}: {labels_in_words(labels)}"

@@ -6,13 +6,12 @@ Replies of ``POST /completions`` and ``POST /chat/completions`` are checked here
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from clients.connection import (
     ModelServer,
@@ -32,10 +31,8 @@ Logprob = Annotated[float, Field(ge=-1e9, le=1, allow_inf_nan=False)]
 """A log-probability; some servers write -9999 for none, and rounding may make one positive."""
 
 
-class Usage(BaseModel):
+class Usage(BaseModel, frozen=True):
     """Tokens, as the server counted them."""
-
-    model_config = ConfigDict(frozen=True)
 
     prompt_tokens: TokenCount = 0
     completion_tokens: TokenCount = 0
@@ -144,10 +141,8 @@ class Prices:
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
 
-class Reply(BaseModel):
+class Reply(BaseModel, frozen=True):
     """A model's answer. Its ``text`` is empty if the model wrote nothing; that is no failure."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     finish_reason: str | None = None
@@ -290,7 +285,12 @@ OnProgress = Callable[[JobProgress], None]
 
 
 class ChatJob:
-    """Items to ask a model, and the file that keeps its answers; :func:`open_job` makes one."""
+    """Items to ask a model, and the file that keeps its answers.
+
+    ``answers`` is a JSONL file of ``KeptAnswer``, in order of completion, that grows line by line;
+    it is to be ``locked`` meanwhile. ``on_progress`` is called at the start and whenever an item is
+    done. Raises ``CustosError`` if two items have the same id.
+    """
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class ChatJob:
         model: str,
         decoding: Decoding,
         answers: Path,
-        on_progress: OnProgress | None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         self._keys: dict[str, str] = {}
         for item in items:
@@ -337,24 +337,6 @@ class ChatJob:
             self._on_progress(JobProgress(len(self._keys), num_done, num_failed, self._usage))
 
 
-@contextmanager
-def open_job(
-    items: Sequence[ChatItem],
-    model: str,
-    decoding: Decoding,
-    answers: Path,
-    on_progress: OnProgress | None = None,
-) -> Iterator[ChatJob]:
-    """Open a :class:`ChatJob`, and keep other processes from its answers until it is closed.
-
-    ``answers`` is a JSONL file of ``KeptAnswer``, in order of completion, that grows line by line;
-    ``on_progress`` is called at the start and whenever an item is done. Raises ``CustosError`` if
-    another process is writing the answers, or two items have the same id.
-    """
-    with locked(answers):
-        yield ChatJob(items, model, decoding, answers, on_progress)
-
-
 def run_job(
     items: Sequence[ChatItem],
     server: ModelServer,
@@ -364,7 +346,7 @@ def run_job(
     rejects: Path,
     on_progress: OnProgress | None = None,
 ) -> JobResult:
-    """Ask a server for every item that has no answer yet, as a job of :func:`open_job`.
+    """Ask a server for every item that has no answer yet, as a :class:`ChatJob`.
 
     If the job is stopped by Ctrl-C, a kill or a refusal, every answer that arrived is kept. The
     next call asks only for the others, and again for items that failed: ``rejects`` lists those of
@@ -375,7 +357,8 @@ def run_job(
         CustosError: If two items have the same id, or another process runs this job.
     """
     rejects.parent.mkdir(parents=True, exist_ok=True)
-    with open_job(items, server.model, decoding, answers, on_progress) as job:
+    with locked(answers):
+        job = ChatJob(items, server.model, decoding, answers, on_progress)
         rejects.unlink(missing_ok=True)
 
         def done(item: ChatItem, outcome: Reply | CustosError) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
 
@@ -121,15 +122,24 @@ class AsyncJudgeClient:
                 if answer.has_redirect_location:
                     address = one_line(answer.headers["location"][:SHOWN_CHARS])
                     advice = f"; it redirects to '{address}'; give the address of that server"
-                raise ServerRefusal(
-                    f"{url}: no list of judges ({status} {_service_message(answer)}){advice}"
-                )
+                message = answer.reason_phrase
+                with suppress(ValueError, KeyError, TypeError):
+                    message = str(answer.json()["error"]["message"])[:SHOWN_CHARS]
+                raise ServerRefusal(f"{url}: no list of judges ({status} {message}){advice}")
             cards: list[dict[str, Any]] = answer.json()["judges"]
         except httpx.TransportError as error:
             raise ServerRefusal(f"{url}: {no_answer(error)}") from None
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
-        if not _are_cards(cards):
+        # Tasks are names, or each name leads to a list of rubrics.
+        are_cards = isinstance(cards, list) and all(
+            isinstance(card, dict)
+            and isinstance(card.get("name"), str)
+            and isinstance(tasks := card.get("tasks"), list | dict)
+            and all(isinstance(rubrics, list) for rubrics in getattr(tasks, "values", list)())
+            for card in cards
+        )
+        if not are_cards:
             raise ServerRefusal(f"{url}: no list of judges (it holds no names and tasks)")
         return cards
 
@@ -304,14 +314,6 @@ class JudgeClient:
         return [card for card in self.judges if self._judge in (None, card["name"])]
 
 
-def _service_message(answer: httpx.Response) -> str:
-    """Return the message of a service's error or, without one, the name of its status."""
-    try:
-        return str(answer.json()["error"]["message"])[:SHOWN_CHARS]
-    except (ValueError, KeyError, TypeError):
-        return answer.reason_phrase
-
-
 def no_answer(error: httpx.TransportError) -> str:
     """Say the reason why no service answers at an address, and what to do about it."""
     advice = "is 'custos serve' running there?"
@@ -333,14 +335,3 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
         raise FieldError("task", f"no judge at {address} takes '{request.task}'")
     judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
     return digest({"judges": judges})
-
-
-def _are_cards(cards: object) -> bool:
-    """Tell whether cards have names, and tasks: their names, or each with a list of rubrics."""
-    return isinstance(cards, list) and all(
-        isinstance(card, dict)
-        and isinstance(card.get("name"), str)
-        and isinstance(tasks := card.get("tasks"), list | dict)
-        and all(isinstance(rubrics, list) for rubrics in getattr(tasks, "values", list)())
-        for card in cards
-    )

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from judging import CustosError, JudgeRequest, Verdict
 from judging.files.kept_work import KeptFile, KeptLine, Origin
-from judging.fingerprint import picture_sha256
-from judging.tasks import get_task
+from judging.fingerprint import digest, picture_sha256
+from judging.tasks import get_task, task_names
 
 NumberedRequest = tuple[int, JudgeRequest | Verdict]
 """Number of a row, and the request that it holds or, if it holds none, the verdict on it."""
@@ -116,3 +116,15 @@ def request_key(judge: Grader, request: JudgeRequest) -> str:
     if request.answers != request.responses:  # earlier versions graded thoughts too
         content["answers"] = request.answers
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def judge_digest(grader: Grader) -> str:
+    """Hash what could change a judge's verdicts under any task."""
+    fingerprints = {}
+    for name in task_names():
+        request = JudgeRequest.model_validate(get_task(name).example_row())
+        try:
+            fingerprints[name] = grader.fingerprint(request)
+        except CustosError:  # the judge does not take the task
+            continue
+    return digest(fingerprints)

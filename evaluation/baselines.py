@@ -161,7 +161,8 @@ def measure_by_task(
     judge's accuracy minus the rival's), rows without a label being wrong for both; and ``decided``,
     the share of rows that the rival labels.
     """
-    beside = {**rivals, VARIANT_MAJORITY: majority_verdicts(examples, _variant)}
+    by_variant = majority_verdicts(examples, lambda example: (example.task, example.variant))
+    beside = {**rivals, VARIANT_MAJORITY: by_variant}
     measured: dict[str, Any] = {}
     for task in sorted({example.task for example in examples}):
         rows = [index for index, example in enumerate(examples) if example.task == task]
@@ -188,10 +189,6 @@ def measure_by_task(
             "rivals": compared,
         }
     return measured
-
-
-def _variant(example: LabelledExample) -> tuple[str, str]:
-    return example.task, example.variant
 
 
 def parse_number(text: str) -> float | None:

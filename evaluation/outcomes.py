@@ -266,8 +266,21 @@ def check_labels(
     labels that are declared, and the option that translates the one into the other. ``source`` and
     ``row_name``, which names an example by its index, are for it.
     """
-    undeclared = _undeclared_labels(examples, row_name)
-    if not undeclared:
+    found: dict[tuple[str, str, str], _Undeclared] = {}
+    for index, example in enumerate(examples):
+        labels = {"label": full_label(example), "second_label": example.second_label}
+        for name, given in example.annotator_labels.items():
+            labels[f"annotator_labels.{name}"] = given
+        try:
+            declared = _declared_labels(example)
+        except FieldError as error:
+            raise error.at(row_name(index)) from None
+        for field, label in labels.items():
+            if label is not None and label not in declared:
+                rubric = get_task(example.task).full_rubric(example)
+                entry = _Undeclared(field, label, rubric, declared, index)
+                found.setdefault((field, rubric, label), entry).rows += 1
+    if not (undeclared := list(found.values())):
         return
     clauses = []
     for field, rubric in dict.fromkeys((each.field, each.rubric) for each in undeclared):
@@ -287,29 +300,6 @@ def check_labels(
     raise CustosError(
         "; ".join([f"{source}: {clauses[0]}".removeprefix(": "), *clauses[1:], _remedy(undeclared)])
     )
-
-
-def _undeclared_labels(
-    examples: Sequence[LabelledExample], row_name: Callable[[int], str]
-) -> list[_Undeclared]:
-    """Find the labels that are not declared, by column and rubric, in order of first rows."""
-    undeclared: dict[tuple[str, str, str], _Undeclared] = {}
-    for index, example in enumerate(examples):
-        labels = {"label": full_label(example), "second_label": example.second_label}
-        for name, given in example.annotator_labels.items():
-            labels[f"annotator_labels.{name}"] = given
-        try:
-            declared = _declared_labels(example)
-        except FieldError as error:
-            raise error.at(row_name(index)) from None
-        for field, label in labels.items():
-            if label is None or label in declared:
-                continue
-            rubric = get_task(example.task).full_rubric(example)
-            key = (field, rubric, label)
-            entry = _Undeclared(field, label, rubric, declared, index)
-            undeclared.setdefault(key, entry).rows += 1
-    return list(undeclared.values())
 
 
 def _remedy(undeclared: Sequence[_Undeclared]) -> str:

@@ -13,9 +13,10 @@ import yaml
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import CUT_OFF, WITHOUT_IMAGE, Row
-from clients.chat import REQUEST_FAILED, JobResult, OnProgress, Reject, Reply, Usage, open_job
+from clients.chat import REQUEST_FAILED, ChatJob, JobResult, OnProgress, Reject, Reply, Usage
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError, FieldError
+from judging.files.kept_work import locked
 from judging.files.opening import load_yaml
 from judging.progress import in_batches
 from judging.types import END_TOKEN, Message
@@ -166,7 +167,8 @@ def ask_backbone(
     process writes these answers.
     """
     model, encoder, engine = load_engine(backbone)
-    with open_job(items, model, decoding, answers, on_progress) as job:
+    with locked(answers):
+        job = ChatJob(items, model, decoding, answers, on_progress)
         for batch in in_batches(job.remaining, ANSWERED_AT_ONCE):
             replies, rejects = _answer(batch, encoder, engine, decoding)
             job.save(replies)

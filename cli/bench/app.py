@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,27 +21,12 @@ from judging import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import write_json
 
-if TYPE_CHECKING:
-    from benchmarks.framework.base import Benchmark
-    from benchmarks.framework.graded import GradedModel
-
-Rendered = tuple[Mapping[str, Any], Callable[[], str], Callable[[], str]]
-"""Figures for JSON, and what makes Markdown and the page of them."""
-
-Graded = Annotated[
-    Path | None,
-    typer.Option(
-        help="Read graded items from this file, ours or the benchmark's own, for a report with "
-        "every item. Default: the files that are named as arguments."
-    ),
-]
-
 
 @with_groups
 def table(
     name: Name,
     models: Annotated[list[str] | None, typer.Argument(metavar="MODEL=FILE")] = None,
-    graded: Graded = None,
+    graded: Path | None = None,
     json_out: JsonOut = None,
     markdown_out: Annotated[Path | None, typer.Option("--markdown", callback=output_file)] = None,
     html_out: Annotated[Path | None, typer.Option("--html", callback=output_file)] = None,
@@ -61,6 +46,8 @@ def table(
         models: Graded files of several models. A file or folder that names its models itself needs
             no MODEL=: a SimpleVQA file with several models, a clone of ChartHal's repository, the
             results folder of TruthfulVQA's code. Default: the file of --graded.
+        graded: Read graded items from this file, ours or the benchmark's own, for a report with
+            every item. Default: the files that are named as arguments.
         markdown_out: Write the tables to this file as Markdown. Default: none.
         html_out: Write a page to this file: tables and pictures and, for one model, every item.
             Default: none.
@@ -71,87 +58,66 @@ def table(
         measured: Correct the score by how the judge errs in this report.json or reliability.json,
             or in the one of this folder. Default: what custos bench grade knew of the judge.
     """
+    from benchmarks.framework import leaderboard
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import read_items
+    from benchmarks.framework.files import error_location, read_items, read_run
     from benchmarks.framework.graded import GradedModel
-    from benchmarks.framework.leaderboard import read_models
+    from benchmarks.framework.report import page
+    from benchmarks.framework.report.leaderboard import render_leaderboard_html
 
-    benchmark = get_benchmark(name)
+    benchmark, console = get_benchmark(name), wide_console()
     if (graded is None) == (not models):
         raise CustosError("give either models as MODEL=FILE, or one file with --graded")
     by_model = {} if graded is None else benchmark.by_model(read_items(graded))
     if graded is not None and len(by_model) == 1:
         [items] = by_model.values()
+        if len(people or ()) > 1:
+            raise CustosError("--people: one file beside --graded")
+        pictures = graded.with_name(f"{graded.stem}-images")
+        with error_location(graded):
+            items = [benchmark.with_images(row, graded.parent, pictures) for row in items]
+            benchmark.scores(items)
         model = GradedModel(benchmark, items, str(graded), (), random_sample, None, measured)
-        rendered = _one_model(model, people or [])
+        for file in people or ():
+            model = leaderboard.with_people(model, Path(file))
+        with error_location(graded):
+            model = replace(model, run=read_run(graded))
+            result = leaderboard.build_table(model)
+        console.print(interval_table(benchmark.name, result["intervals"]))
+        for line in page.summary_lines(result):
+            console.print(line)
+        by_name = {leaderboard.model_name(result): result}
+        _show_published(leaderboard.paper_tables(benchmark, by_name))
+        if markdown_out is not None:
+            write_text(markdown_out, page.render_markdown(model, result))
+        if html_out is not None:
+            write_text(html_out, page.render_html(model, result))
     else:
         labelled = read_assignments(people, "--people", "MODEL=FILE, a model only once", once=True)
         sources = models or [str(graded)]
-        read = read_models(benchmark, sources, labelled, random_sample, measured)
-        rendered = _several_models(benchmark, read)
-    result, markdown, html = rendered
+        read = leaderboard.read_models(benchmark, sources, labelled, random_sample, measured)
+        result = leaderboard.build_leaderboard(benchmark, read)
+        shown = page.several_models(benchmark, result)
+        _show_published(result["tables"])
+        if shown["difference_rows"]:
+            columns = ("difference", "95 % interval", "n", "p", "p, Holm")
+            title = f"Paired differences of {result['metric']} in points of 100"
+            differences = Table("", *columns, title=title)
+            for cells in shown["difference_rows"]:
+                differences.add_row(*cells)
+            console.print(differences)
+        if shown["order"]:
+            console.print(shown["order"])
+        for reason in result["not_compared"]:
+            console.print(f"not compared: {reason}")
+        for each in shown["models"]:
+            console.print(f"{each['name']}: {'; '.join(each['summary'])}")
+        if markdown_out is not None:
+            write_text(markdown_out, page.render_leaderboard_markdown(benchmark, result))
+        if html_out is not None:
+            write_text(html_out, render_leaderboard_html(benchmark, result))
     if json_out is not None:
         write_json(json_out, result)
-    for path, render in ((markdown_out, markdown), (html_out, html)):
-        if path is not None:
-            write_text(path, render())
-
-
-def _one_model(model: GradedModel, people: Sequence[str]) -> Rendered:
-    """Print the table of one graded file, with the files of items that people graded."""
-    from benchmarks.framework.files import error_location, read_run
-    from benchmarks.framework.leaderboard import build_table, model_name, paper_tables, with_people
-    from benchmarks.framework.report.page import render_html, render_markdown, summary_lines
-
-    if len(people) > 1:
-        raise CustosError("--people: one file beside --graded")
-    benchmark, graded = model.benchmark, Path(model.source)
-    pictures = graded.with_name(f"{graded.stem}-images")
-    with error_location(graded):
-        rows = [benchmark.with_images(row, graded.parent, pictures) for row in model.rows]
-        benchmark.scores(rows)
-    model = replace(model, rows=rows)
-    for file in people:
-        model = with_people(model, Path(file))
-    with error_location(graded):
-        model = replace(model, run=read_run(graded))
-        result = build_table(model)
-    console = wide_console()
-    console.print(interval_table(benchmark.name, result["intervals"]))
-    for line in summary_lines(result):
-        console.print(line)
-    _show_published(paper_tables(benchmark, {model_name(result): result}))
-    return result, lambda: render_markdown(model, result), lambda: render_html(model, result)
-
-
-def _several_models(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> Rendered:
-    """Print the tables of several models and their paired differences."""
-    from benchmarks.framework.leaderboard import build_leaderboard
-    from benchmarks.framework.report.leaderboard import render_leaderboard_html
-    from benchmarks.framework.report.page import render_leaderboard_markdown, several_models
-
-    result = build_leaderboard(benchmark, models)
-    shown = several_models(benchmark, result)
-    _show_published(result["tables"])
-    console = wide_console()
-    if rows := shown["difference_rows"]:
-        columns = ("difference", "95 % interval", "n", "p", "p, Holm")
-        title = f"Paired differences of {result['metric']} in points of 100"
-        differences = Table("", *columns, title=title)
-        for cells in rows:
-            differences.add_row(*cells)
-        console.print(differences)
-    if shown["order"]:
-        console.print(shown["order"])
-    for reason in result["not_compared"]:
-        console.print(f"not compared: {reason}")
-    for model in shown["models"]:
-        console.print(f"{model['name']}: {'; '.join(model['summary'])}")
-    return (
-        result,
-        lambda: render_leaderboard_markdown(benchmark, result),
-        lambda: render_leaderboard_html(benchmark, result),
-    )
 
 
 def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:

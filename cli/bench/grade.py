@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,16 +15,15 @@ from cli.shared.options import Name, PriceOptions, command_line, with_groups
 from cli.shared.outputs import OutFile
 from cli.shared.screen import fail_without_verdict, show_problems
 from cli.shared.tables import Reasoning
-from clients.kept_verdicts import Grader, KeptVerdict, partial_file
+from clients.kept_verdicts import partial_file
 from judging.errors import CustosError
-from judging.files.kept_work import KeptFile, locked
+from judging.files.kept_work import locked
 from judging.files.records import write_json
 from judging.judge import Judge
 from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
-    from benchmarks.framework.graded import ResponsesToGrade
-    from clients.chat import Prices
+    pass
 
 
 @with_groups
@@ -73,6 +72,11 @@ def grade(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
     from benchmarks.framework.graded import own_rubrics, read_responses
+    from clients.chat_judge import ChatJudge
+    from clients.judge_client import JudgeClient
+    from evaluation.correction.judged import errors_in_folder
+    from evaluation.report.reliability import measured_lines
+    from judging.tasks import get_task
 
     benchmark = get_benchmark(name)
     check_suffix(out)
@@ -88,16 +92,56 @@ def grade(
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
             grader = judge_options.load(judge)
-            _check_wording(grader, rubric_file, work)
+            if rubric_file is not None:  # A trained judge knows our rubrics alone.
+                is_zero_shot = isinstance(grader, Judge) and grader.card is None
+                if not (is_zero_shot or isinstance(grader, ChatJudge)):
+                    raise CustosError(
+                        f"--rubric-file: judge '{grader.name}' was trained under other "
+                        "instructions; use a backbone or, with --model, the URL of a server as "
+                        "the judge"
+                    )
+                whole = (get_task(r.task).whole_prompt(r) for _, r in work.numbered_requests())
+                if is_zero_shot and any(whole):
+                    raise CustosError(
+                        f"--rubric-file '{rubric_file}' holds whole prompts, which a chat model "
+                        "alone takes: use --model and the URL of a server as the judge"
+                    )
             price = price_options.read()
-            measured = _what_was_measured(grader, work)
+            folder = grader.folder if isinstance(grader, Judge) else None
+            if isinstance(grader, RuleGrader):
+                measured = ["rules: not a judge; what they do not decide has no label"]
+            elif isinstance(grader, JudgeClient):
+                where = f"the judges of {grader.name} is on its page of judges"
+                measured = [f"what was measured of {where}"]
+            else:
+                tasks = sorted({request.task for _, request in work.numbered_requests()})
+                measured = measured_lines(grader.name, folder, tasks)
             for line in measured:
                 typer.echo(line)
-            run = _fill(partial, grader, work, batch, retry_failed, price)
+            started, was_stopped = time.perf_counter(), partial.path.exists()
+            numbered, num = work.numbered_requests, work.num_requests
+            fill_showing(partial, grader, numbered, num, batch, retry_failed)
+            show_failed(partial)
+            usage = getattr(grader, "usage", None)
+            cost: float | str | None = "free"
+            if usage is not None:
+                cost = None if price is None or was_stopped else float(price.cost(usage))
             if judge_options.engine == "openai":
-                run["cost"] = None  # nobody said what the server's tokens cost
+                cost = None  # nobody said what the server's tokens cost
+            run = {
+                "judge": grader.name,
+                "requests": work.num_requests,
+                # If several runs shared the work, time and cost are not known.
+                "seconds": None if was_stopped else time.perf_counter() - started,
+                "usage": usage.model_dump() if usage is not None else None,
+                "cost": cost,
+                "version": version("custos"),
+                "command": command_line(),
+            }
             rubrics = str(rubric_file) if rubric_file else None
-            errors = {} if rubric_file else _known_errors(grader, work)
+            known = {} if rubric_file else errors_in_folder(folder)
+            asked = {get_task(r.task).full_rubric(r) for _, r in work.numbered_requests()}
+            errors = {name: known[name].model_dump() for name in sorted(asked & known.keys())}
             more = {"measured": measured, "rubric_file": rubrics, "error_rates": errors}
             write_json(run_file(out), {**run, **more})
         elif judge not in (None, RULES):
@@ -110,81 +154,3 @@ def grade(
     typer.echo(f"{len(graded.rows)} items graded, {len(graded.unscored)} without a label: {out}")
     if work.num_requests:
         fail_without_verdict(responses, graded.statuses)
-
-
-def _fill(
-    partial: KeptFile[KeptVerdict],
-    grader: Grader,
-    work: ResponsesToGrade,
-    batch: int,
-    retry_failed: bool,
-    price: Prices | None,
-) -> dict[str, Any]:
-    """Grade what is not graded yet; return what this run took.
-
-    Time and cost are not known if several runs shared the work. The cost is ``free`` for a judge on
-    this machine.
-    """
-    started, was_stopped = time.perf_counter(), partial.path.exists()
-    fill_showing(partial, grader, work.numbered_requests, work.num_requests, batch, retry_failed)
-    show_failed(partial)
-    usage = getattr(grader, "usage", None)
-    cost: float | str | None = "free"
-    if usage is not None:
-        cost = None if price is None or was_stopped else float(price.cost(usage))
-    return {
-        "judge": grader.name,
-        "requests": work.num_requests,
-        "seconds": None if was_stopped else time.perf_counter() - started,
-        "usage": usage.model_dump() if usage is not None else None,
-        "cost": cost,
-        "version": version("custos"),
-        "command": command_line(),
-    }
-
-
-def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
-    """Say what was measured of the judge on the tasks of the requests, or that nothing was."""
-    from clients.judge_client import JudgeClient
-    from evaluation.report.reliability import measured_lines
-
-    if isinstance(grader, RuleGrader):
-        return ["rules: not a judge; what they do not decide has no label"]
-    if isinstance(grader, JudgeClient):
-        return [f"what was measured of the judges of {grader.name} is on its page of judges"]
-    tasks = sorted({request.task for _, request in work.numbered_requests()})
-    folder = grader.folder if isinstance(grader, Judge) else None
-    return measured_lines(grader.name, folder, tasks)
-
-
-def _known_errors(grader: Grader, work: ResponsesToGrade) -> dict[str, Any]:
-    """Look up how the judge was measured to err under the rubrics of the requests."""
-    from evaluation.correction.judged import errors_in_folder
-    from judging.tasks import get_task
-
-    known = errors_in_folder(grader.folder if isinstance(grader, Judge) else None)
-    asked = {get_task(each.task).full_rubric(each) for _, each in work.numbered_requests()}
-    return {rubric: known[rubric].model_dump() for rubric in sorted(asked & known.keys())}
-
-
-def _check_wording(grader: Grader, rubric_file: Path | None, work: ResponsesToGrade) -> None:
-    """Refuse a user's own rubrics for a judge that was trained under ours.
-
-    Whole prompts are refused for every judge but a chat model.
-    """
-    from clients.chat_judge import ChatJudge
-    from judging.tasks import get_task
-
-    is_zero_shot = isinstance(grader, Judge) and grader.card is None
-    if rubric_file is not None and not (is_zero_shot or isinstance(grader, ChatJudge)):
-        raise CustosError(
-            f"--rubric-file: judge '{grader.name}' was trained under other instructions; "
-            "use a backbone or, with --model, the URL of a server as the judge"
-        )
-    if isinstance(grader, Judge) and any(
-        get_task(request.task).whole_prompt(request) for _, request in work.numbered_requests()
-    ):
-        raise CustosError(
-            f"--rubric-file '{rubric_file}' holds whole prompts, which a chat model alone takes: "
-            "use --model and the URL of a server as the judge"
-        )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -25,52 +23,6 @@ from cli.shared.screen import counting_bar, job_bar, show_problems, spent_text, 
 from judging.errors import CustosError, FieldError
 from judging.files.records import write_json
 
-if TYPE_CHECKING:
-    from benchmarks.framework.base import Benchmark
-    from benchmarks.framework.files import Row
-    from benchmarks.framework.responses import ItemQuestion
-    from clients.chat import JobResult
-    from clients.messages import Decoding
-
-
-@dataclass(frozen=True)
-class AnswerOptions:
-    """How a model's answers are sampled.
-
-    Options:
-        published: Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5;
-            another name lists all. Default: temperature 0, no limit.
-        temperature: Sampling temperature. Some servers' reasoning models need 1. Default: that of
-            --decoding, else 0.
-        top_p: Sample from this share of the probability. Default: that of --decoding, else the
-            server's own.
-        max_tokens: Stop an answer after this many tokens. Default: that of --decoding, else no
-            limit on a server and 512 with --backbone.
-        reasoning_effort: Have a reasoning model think so long, in the server's words, such as low
-            or high. Default: the server's own.
-    """
-
-    published: Annotated[str | None, typer.Option("--decoding", metavar="NAME")] = None
-    temperature: Annotated[float | None, typer.Option(min=0)] = None
-    top_p: Annotated[float | None, typer.Option(min=0.001, max=1)] = None
-    max_tokens: Annotated[int | None, typer.Option(min=1)] = None
-    reasoning_effort: str | None = None
-
-    def read(self, benchmark: Benchmark) -> Decoding:
-        """Take a paper's decoding, or temperature 0, and change what the options set.
-
-        Raises ``CustosError`` if the benchmark has no decoding of that name.
-        """
-        from clients.messages import Decoding
-
-        if self.published is not None and self.published not in benchmark.decodings:
-            names = ", ".join(benchmark.decodings) or "nothing: its paper names none"
-            raise CustosError(f"--decoding '{self.published}': '{benchmark.name}' has {names}")
-        start = benchmark.decodings[self.published] if self.published else Decoding(temperature=0.0)
-        fields = ("temperature", "top_p", "max_tokens", "reasoning_effort")
-        given = {name: getattr(self, name) for name in fields}
-        return start.model_copy(update={k: v for k, v in given.items() if v is not None})
-
 
 @with_groups
 def respond(
@@ -86,7 +38,11 @@ def respond(
     limit: Annotated[int | None, typer.Option(min=1)] = None,
     wording: Annotated[Path | None, typer.Option("--wording")] = None,
     *,
-    answer_options: AnswerOptions,
+    published: Annotated[str | None, typer.Option("--decoding", metavar="NAME")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0)] = None,
+    top_p: Annotated[float | None, typer.Option(min=0.001, max=1)] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    reasoning_effort: str | None = None,
     request_options: RequestOptions,
     price_options: PriceOptions,
 ) -> None:
@@ -114,6 +70,16 @@ def respond(
         limit: Ask only this many items, the first. Default: all.
         wording: Ask in the words of this YAML file (response field: text with {question}), to
             repeat a paper's exact prompt. Default: our own words of the style.
+        published: Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5;
+            another name lists all. Default: temperature 0, no limit.
+        temperature: Sampling temperature. Some servers' reasoning models need 1. Default: that of
+            --decoding, else 0.
+        top_p: Sample from this share of the probability. Default: that of --decoding, else the
+            server's own.
+        max_tokens: Stop an answer after this many tokens. Default: that of --decoding, else no
+            limit on a server and 512 with --backbone.
+        reasoning_effort: Have a reasoning model think so long, in the server's words, such as low
+            or high. Default: the server's own.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, write_graded
@@ -124,6 +90,7 @@ def respond(
         read_wording,
     )
     from clients.chat import run_job
+    from clients.messages import Decoding
     from judging.files.kept_work import locked
 
     if option_logits and backbone is None:
@@ -143,7 +110,14 @@ def respond(
         except FieldError as error:
             raise error.at(f"{items}: {error.location}") from None
         chats = [question.chat for question in questions]
-        decoding, price = answer_options.read(benchmark), price_options.read()
+        if published is not None and published not in benchmark.decodings:
+            names = ", ".join(benchmark.decodings) or "nothing: its paper names none"
+            raise CustosError(f"--decoding '{published}': '{benchmark.name}' has {names}")
+        given: dict[str, float | str | None] = {"temperature": temperature, "top_p": top_p}
+        given |= {"max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
+        decoding = benchmark.decodings[published] if published else Decoding(temperature=0.0)
+        decoding = decoding.model_copy(update={k: v for k, v in given.items() if v is not None})
+        price = price_options.read()
         if (backbone is None) == (base_url is None) or (base_url is not None and model is None):
             raise CustosError("name who answers: --base-url with --model, or --backbone")
         with job_bar(price) as show:
@@ -158,9 +132,14 @@ def respond(
                 )
         complete, problems = join_answers(rows, questions, result)
         if option_logits and backbone is not None:
-            problems |= _write_option_logits(
-                benchmark, rows, questions, result, backbone, beside("logits.json")
-            )
+            from benchmarks.truthfulvqa.logits import option_logits as logits_of
+
+            with counting_bar("option logits", len(questions)) as count:
+                logits, without = logits_of(
+                    benchmark, rows, questions, result.replies, backbone, on_progress=count
+                )
+            write_json(beside("logits.json"), logits)
+            problems |= without
         write_graded(out, complete, benchmark.keyed)
         show_problems(Path(items), problems)
         write_problems(beside("errors.jsonl"), problems)
@@ -192,22 +171,3 @@ def respond(
     typer.echo(f"{spent_text(result.usage, price)}: {out}")
     if problems:
         raise typer.Exit(1)
-
-
-def _write_option_logits(
-    benchmark: Benchmark,
-    rows: Sequence[Row],
-    questions: Sequence[ItemQuestion],
-    result: JobResult,
-    backbone: str,
-    out: Path,
-) -> dict[int, str]:
-    """Write option logits; return what is wrong with the rows that are not in the file."""
-    from benchmarks.truthfulvqa.logits import option_logits
-
-    with counting_bar("option logits", len(questions)) as show:
-        logits, problems = option_logits(
-            benchmark, rows, questions, result.replies, backbone, on_progress=show
-        )
-    write_json(out, logits)
-    return problems

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -18,9 +18,6 @@ from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
 from judging.files.kept_work import locked
 from judging.files.records import read_records, write_json, write_records
-
-if TYPE_CHECKING:
-    from benchmarks.framework.matches import ModelMatch
 
 
 @with_groups
@@ -72,6 +69,10 @@ def tournament(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items
     from benchmarks.framework.matches import Tournament, pair_up, responses_by_id
+    from benchmarks.framework.report.page import interval_cells
+    from evaluation.intervals import RESAMPLES
+    from evaluation.ranking.tournament import TAIL
+    from evaluation.report.markdown import order_line
 
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
@@ -90,7 +91,13 @@ def tournament(
         mode="critique" if critique else None,
         with_reference=with_reference,
     )
-    others = _read_others(against, matches) if against is not None else None
+    others = None
+    if against is not None:
+        others = [verdict for _, verdict in read_records(against, Verdict)]
+        if [other.id for other in others] != [match.request.id for match in matches]:
+            raise CustosError(
+                f"--against '{against}': does not hold the verdicts on the same matches"
+            )
     labelled = read_items(people) if people is not None else None
     partial = partial_file(out)
     with locked(partial.path):
@@ -119,31 +126,14 @@ def tournament(
         if json_out is not None:
             write_json(json_out, result)
         partial.remove_unless_failed()
-    _show(result, len(matches), against)
-
-
-def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
-    """Read another judge's verdicts; raise ``CustosError`` if they are on other matches."""
-    others = [verdict for _, verdict in read_records(file, Verdict)]
-    if [other.id for other in others] != [match.request.id for match in matches]:
-        raise CustosError(f"--against '{file}': does not hold the verdicts on the same matches")
-    return others
-
-
-def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
-    from benchmarks.framework.report.page import interval_cells
-    from evaluation.intervals import RESAMPLES
-    from evaluation.ranking.tournament import TAIL
-    from evaluation.report.markdown import order_line
-
     console = wide_console()
     ranking = Table("", "rating", "95 % interval", "Elo", "Elo by order", "points", "matches")
     for name, row in result["models"].items():
-        rating, interval, matches = interval_cells({**row["rating"], "n": row["matches"]})
+        rating, interval, num = interval_cells({**row["rating"], "n": row["matches"]})
         elo = row["elo"]
         by_order = f"{elo['order_low']:.0f} to {elo['order_high']:.0f}"
         points = f"{row['points']:g}"
-        ranking.add_row(name, rating, interval, f"{elo['mean']:.0f}", by_order, points, matches)
+        ranking.add_row(name, rating, interval, f"{elo['mean']:.0f}", by_order, points, num)
     console.print(ranking)
     if result["penalised"]:
         console.print(
@@ -161,7 +151,7 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
         wins.add_row(name, *(_percent(rates.get(other)) for other in result["models"]))
     console.print(wins)
     statuses = ", ".join(f"{count} {status}" for status, count in result["statuses"].items())
-    console.print(f"{num_matches} matches on {result['questions']} questions: {statuses}")
+    console.print(f"{len(matches)} matches on {result['questions']} questions: {statuses}")
     console.print(f"judges: {', '.join(result['judges'])}")
     if "by_people" in result:
         by_people = result["by_people"]

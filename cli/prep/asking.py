@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -29,9 +30,10 @@ from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 
 if TYPE_CHECKING:
-    from clients.chat import OnProgress
     from data_prep.construction.model_writer import ModelWriter
+    from data_prep.construction.steps.base import StepRow
 
+RowT = TypeVar("RowT", bound="StepRow")
 Rows = Annotated[
     Path, typer.Option("--in", help="Read this JSONL, JSON, Parquet, CSV or TSV file of rows.")
 ]
@@ -47,32 +49,37 @@ OutFolder = Annotated[
 class Asking(PriceOptions, RequestOptions):
     """How models on a server are asked: the key, limits, and what tokens cost."""
 
-    def writer(
-        self,
-        url: str,
-        model: str,
-        out: Path,
-        source: Mapping[str, Any],
-        on_progress: OnProgress,
-        **decoding: Any,
-    ) -> ModelWriter:
-        """Make a writer of what a model replies; ``decoding`` are fields of ``Decoding``.
+    @contextmanager
+    def writers(
+        self, url: str, outs: Iterable[tuple[str, Path]], source: Mapping[str, Any], **decoding: Any
+    ) -> Iterator[list[ModelWriter]]:
+        """Make a writer of what each model replies, to its own folder, behind one progress bar.
 
-        ``source`` describes the rows, for the manifest.
+        ``source`` describes the rows, for the manifest; ``decoding`` are fields of ``Decoding``.
         """
         from clients.messages import Decoding
         from data_prep.construction.model_writer import ModelWriter
 
-        server, prices = self.server(url, model), self.read()
-        return ModelWriter(
-            server,
-            Decoding(**decoding),
-            prices,
-            out,
-            source=source,
-            command=command_line(),
-            on_progress=on_progress,
-        )
+        prices, decoded = self.read(), Decoding(**decoding)
+        more: dict[str, Any] = {"source": source, "command": command_line()}
+        with job_bar(prices) as show:
+            yield [
+                ModelWriter(self.server(url, model), decoded, prices, out, on_progress=show, **more)
+                for model, out in outs
+            ]
+
+
+def _read_rows(
+    path: Path, row_type: type[RowT], out: Path, *, allow_dropped: bool
+) -> tuple[list[RowT], dict[str, Any]]:
+    """Read rows that a model writes about, and describe their file for the manifest."""
+    from data_prep.construction.model_writer import ROWS, load_rows
+
+    claim(out, lambda out: True, names=(ROWS,), sources=[path])
+    bad_rows: list[str] = []
+    rows = load_rows(path, row_type, bad_rows)
+    check_skipped(path, bad_rows, allow_dropped=allow_dropped)
+    return rows, {**describe_file(path), "bad_rows": len(bad_rows)}
 
 
 def show_rejected(rejected: Mapping[str, int], out: Path) -> None:
@@ -108,18 +115,13 @@ def step(
     Options:
         name: Name of the step; see custos prep construct steps.
     """
-    from data_prep.construction.model_writer import ROWS, load_rows, run_step
+    from data_prep.construction.model_writer import run_step
     from data_prep.construction.steps.base import STEPS
 
     chosen = STEPS.get(name)
-    claim(out, lambda out: True, names=(ROWS,), sources=[rows])
-    bad_rows: list[str] = []
-    loaded = load_rows(rows, chosen.row_type, bad_rows)
-    check_skipped(rows, bad_rows, allow_dropped=allow_dropped)
-    source = {**describe_file(rows), "bad_rows": len(bad_rows)}
+    loaded, source = _read_rows(rows, chosen.row_type, out, allow_dropped=allow_dropped)
     decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with job_bar(asking.read()) as show:
-        writer = asking.writer(base_url, model, out, source, show, **decoding)
+    with asking.writers(base_url, [(model, out)], source, **decoding) as [writer]:
         manifest = run_step(chosen, loaded, writer)
     counts = manifest["counts"]
     show_rejected(manifest["rejected"], out)
@@ -157,23 +159,15 @@ def respond(
         max_tokens: Stop a response after this many tokens; metadata.cut_off marks it. Default: no
             limit.
     """
-    from data_prep.construction.model_writer import ROWS, load_rows
     from data_prep.construction.responses import Question, model_folder, write_responses
 
-    claim(out, lambda out: True, names=(ROWS,), sources=[rows])
-    bad_rows: list[str] = []
-    questions = load_rows(rows, Question, bad_rows)
-    check_skipped(rows, bad_rows, allow_dropped=allow_dropped)
+    questions, source = _read_rows(rows, Question, out, allow_dropped=allow_dropped)
     if task is not None:
         get_task(task)
         questions = [question.model_copy(update={"task": task}) for question in questions]
-    source = {**describe_file(rows), "bad_rows": len(bad_rows)}
+    folders = [(model, model_folder(out, model)) for model in models]
     decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with job_bar(asking.read()) as show:
-        writers = [
-            asking.writer(base_url, model, model_folder(out, model), source, show, **decoding)
-            for model in models
-        ]
+    with asking.writers(base_url, folders, source, **decoding) as writers:
         manifest = write_responses(questions, writers, out, source, command_line())
     for model, account in manifest["models"].items():
         typer.echo(f"{model}: {account['counts']['out']} of {account['counts']['in']} answered")
@@ -219,12 +213,9 @@ def verdicts(
     counted = Counter(request.id for request in requests)
     if twice := next((name for name, count in counted.items() if count > 1), None):
         raise CustosError(f"{rows}: id '{twice}' occurs twice")
-    source, url = describe_file(rows), base_url or ""
-    with job_bar(asking.read()) as show:
-        judges = [
-            asking.writer(url, model, model_folder(out, model), source, show, temperature=0.0)
-            for model in models or ()
-        ]
+    source = describe_file(rows)
+    folders = [(model, model_folder(out, model)) for model in models or ()]
+    with asking.writers(base_url or "", folders, source, temperature=0.0) as judges:
         manifest = write_verdicts(requests, judges, graded or (), out, source, command_line())
     for judge, num_missing in manifest["without_label"].items():
         typer.echo(f"{judge}: {len(requests) - num_missing} of {len(requests)} labels")
@@ -279,8 +270,7 @@ def critiques(
         raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
     described = {**describe_file(source), "bad_rows": len(bad_rows)}
     decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with job_bar(asking.read()) as show:
-        writer = asking.writer(base_url, model, out, described, show, **decoding)
+    with asking.writers(base_url, [(model, out)], described, **decoding) as [writer]:
         manifest = write_critiques(pairs, writer, show_reasons=show_reasons)
     for name, title in (("counts", "kept"), ("rejected", "rejected")):
         counts = manifest[name]
@@ -339,8 +329,7 @@ def charthal_generate(
     check_skipped(charts, bad_rows, allow_dropped=allow_dropped)
     source |= {"bad_rows": len(bad_rows), "seed": seed}
     decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with job_bar(asking.read()) as show:
-        writer = asking.writer(base_url, model, out, source, show, **decoding)
+    with asking.writers(base_url, [(model, out)], source, **decoding) as [writer]:
         manifest = generate_questions(sample_charts(pool, count, seed), writer)
     show_counts("cell", "questions", manifest["counts"])
     rejected = sum(manifest["rejected"].values())

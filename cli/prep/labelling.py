@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +12,13 @@ from cli.shared.options import read_assignments, with_groups
 from cli.shared.outputs import OutFile, OutFolder, claim
 from cli.shared.review_file import plain_id, read_by_row
 from cli.shared.screen import check_skipped
-from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts, read_requests
+from cli.shared.tables import (
+    TABLE_FORMATS,
+    AllowDropped,
+    TableOptions,
+    divide_requests,
+    note_doubts,
+)
 from cli.shared.verdicts import cell_text
 from data_prep.construction import argilla, label_studio
 from data_prep.construction.forms.labels import form_of
@@ -23,7 +29,7 @@ from judging.files.atomic import write_text
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, write_spreadsheet
 from judging.files.records import read_rows, write_json, write_records
 from judging.files.values import is_empty
-from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.types import JudgeRequest, LabelledExample
 
 if TYPE_CHECKING:
     from data_prep.construction.forms.base import Form
@@ -128,7 +134,14 @@ def labelled(
     opened = open_table(table, mapping.text_format)
     requests = _read(opened, mapping, allow_dropped)
     form = _form(table, requests)
-    rows = _exported(export)
+    rows: list[dict[str, Any]] = []
+    # A folder is one that Argilla wrote.
+    for number, row in read_rows(export / argilla.RECORDS if export.is_dir() else export):
+        if isinstance(row, CustosError):
+            raise row
+        if not isinstance(row, dict):
+            raise CustosError(f"{export} row {number}: expected an object")
+        rows.append(row)
     tool = next((each for each in (label_studio, argilla) if any(map(each.is_export, rows))), None)
     if tool is None:
         raise CustosError(
@@ -139,7 +152,13 @@ def labelled(
         annotations = list(tool.read_export(rows, form))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CustosError(f"{export}: not of the shape that the tool exports: {error!r}") from None
-    kept = _with_kept(opened, requests, mapping)
+    # What the rows say that labelled rows have and requests have not.
+    columns = {name: mapping.columns.get(name, name) for name in KEPT}
+    kept = (
+        (requests[number], {n: row[c] for n, c in columns.items() if not is_empty(row.get(c))})
+        for number, row in opened.rows()
+        if number in requests
+    )
     found = bring_back(form, kept, annotations, names, mapping.labels)
     check_skipped(export, found.problems, allow_dropped=allow_dropped)
     if not found.rows:
@@ -158,13 +177,9 @@ def labelled(
 def _read(table: Table, mapping: TableMapping, allow_dropped: bool) -> dict[int, JudgeRequest]:
     """Read the requests of a table by row number; refuse bad rows unless they may be left out."""
     note_doubts(table, mapping)
-    requests, problems = {}, []
-    for number, request in read_requests(table, mapping):
-        if isinstance(request, Verdict):
-            problems.append(f"{table.location(number)}: {request.message}")
-        else:
-            requests[number] = request
-    check_skipped(table.name, problems, allow_dropped=allow_dropped)
+    requests, problems = divide_requests(table, mapping)
+    messages = [f"{table.location(number)}: {text}" for number, text in problems.items()]
+    check_skipped(table.name, messages, allow_dropped=allow_dropped)
     return requests
 
 
@@ -174,32 +189,6 @@ def _form(table: str, requests: Mapping[int, JudgeRequest]) -> Form:
         found = ", ".join(tasks) or "none"
         raise CustosError(f"{table}: people label rows of one task at a time, and here are {found}")
     return form_of(tasks[0], list(requests.values()))
-
-
-def _exported(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of an export; a folder is one that Argilla wrote."""
-    rows = []
-    for number, row in read_rows(path / argilla.RECORDS if path.is_dir() else path):
-        if not isinstance(row, dict):
-            raise (
-                row
-                if isinstance(row, CustosError)
-                else CustosError(f"{path} row {number}: expected an object")
-            )
-        rows.append(row)
-    return rows
-
-
-def _with_kept(
-    table: Table, requests: Mapping[int, JudgeRequest], mapping: TableMapping
-) -> Iterator[tuple[JudgeRequest, dict[str, Any]]]:
-    """Add to the requests what their rows say that labelled rows have and requests have not."""
-    columns = {name: mapping.columns.get(name, name) for name in KEPT}
-    for number, row in table.rows():
-        if number in requests:
-            cells = {name: row.get(column) for name, column in columns.items()}
-            kept = {name: cell for name, cell in cells.items() if not is_empty(cell)}
-            yield requests[number], kept
 
 
 def _write(out: Path, rows: list[LabelledExample]) -> None:

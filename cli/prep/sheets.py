@@ -13,7 +13,7 @@ from cli.prep.asking import Rows
 from cli.shared.options import JsonOut, command_line, with_groups
 from cli.shared.outputs import OutFile, OutFolder, claim, output_file, own
 from cli.shared.screen import show_counts, show_problems, wide_console
-from cli.shared.tables import read_requests
+from cli.shared.tables import divide_requests
 from data_prep.construction.forms.base import FORMS, NO, YES
 from judging.errors import CustosError
 from judging.files.records import write_json, write_records
@@ -90,12 +90,7 @@ def screen(
 
     claim(out, own([RIGHT_ANSWERS]))
     items = load_rows(rows, StepRow)
-    answered = [
-        request
-        for path in responses
-        for _, request in read_requests(path)
-        if isinstance(request, JudgeRequest)
-    ]
+    answered = [request for path in responses for request in divide_requests(path)[0].values()]
     labels = {name: given for path in verdicts for name, given in read_verdicts(path).items()}
     screened = screen_rows(items, answered, labels, models)
     if not screened.kept:
@@ -138,12 +133,8 @@ def pair(
             claim(path, own(KEYS), option=option)
     answered: list[JudgeRequest] = []
     for path in responses:
-        problems: dict[int, str] = {}
-        for number, request in read_requests(path):
-            if isinstance(request, JudgeRequest):
-                answered.append(request)
-            else:
-                problems[number] = request.message or request.status
+        requests, problems = divide_requests(path)
+        answered += requests.values()
         show_problems(path, problems)
     paired = pair_responses(answered, match_ups, seed)
     if not paired.pairs:
@@ -312,7 +303,24 @@ def collect(
         write_records(out / REJECTS, collected.discarded)
         write_json(out / AGREEMENT, agreement)
         manifest.update(form=form.name, counts=collected.counts)
-    _show(agreement)
+    table = Table("", "label", "n", "agreement", "kappa", "95 % interval")
+    for entry, measured in agreement["entries"].items():
+        kappas = {"all": measured["kappa"], **measured["per_label"]}
+        if len(measured["per_label"]) > 2:
+            kappas["mean"] = measured["mean_per_label"]
+        else:
+            kappas = {"all": measured["kappa"]}
+        for label, kappa in kappas.items():
+            is_first = label == "all"
+            table.add_row(
+                entry if is_first else "",
+                label,
+                str(kappa["n"]) if is_first else "",
+                f"{measured['agreement']['value']:.3f}" if is_first else "",
+                *_cells(kappa),
+            )
+    if agreement["entries"]:
+        wide_console().print(table)
     for annotator, (right, num) in collected.gold.items():
         if num:
             typer.echo(f"{annotator}: {right} of {num} gold items right")
@@ -389,27 +397,6 @@ def _cells(kappa: dict[str, Any]) -> tuple[str, str]:
     if value is None:
         return "-", ""
     return f"{value:.4f}", "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
-
-
-def _show(agreement: dict[str, Any]) -> None:
-    table = Table("", "label", "n", "agreement", "kappa", "95 % interval")
-    for entry, measured in agreement["entries"].items():
-        kappas = {"all": measured["kappa"], **measured["per_label"]}
-        if len(measured["per_label"]) > 2:
-            kappas["mean"] = measured["mean_per_label"]
-        else:
-            kappas = {"all": measured["kappa"]}
-        for label, kappa in kappas.items():
-            is_first = label == "all"
-            table.add_row(
-                entry if is_first else "",
-                label,
-                str(kappa["n"]) if is_first else "",
-                f"{measured['agreement']['value']:.3f}" if is_first else "",
-                *_cells(kappa),
-            )
-    if agreement["entries"]:
-        wide_console().print(table)
 
 
 @with_groups

@@ -60,6 +60,7 @@ ChartsSeed = Annotated[int, typer.Option(min=0, help="Another seed gives other p
 NumRows = Annotated[
     int, typer.Option("--rows", min=1, help="Make this many examples, all files together.")
 ]
+MadeRows = Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")]
 Captions = Annotated[
     bool,
     typer.Option("--captions", help="Describe the picture in the question instead of drawing it."),
@@ -68,7 +69,7 @@ Captions = Annotated[
 
 @with_groups
 def synthetic(
-    rows: Annotated[int, typer.Option(min=1)],
+    rows: MadeRows,
     worlds: Literal["all", "open"] = "all",
     *,
     division: SplitOptions,
@@ -81,7 +82,6 @@ def synthetic(
     Example: custos prep synthetic --out data/synthetic --rows 20000 --seed 1
 
     Options:
-        rows: Make this many examples, all splits together.
         worlds: Which questions to make. open: English questions with one answer, the easiest to
             learn from.
     """
@@ -94,7 +94,7 @@ def synthetic(
 
 
 @with_groups
-def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
+def claims(rows: MadeRows, *, division: SplitOptions) -> None:
     """Make explanations that give all, some or none of a reference of several sentences.
 
     All earns Correct, some Partial; a contradiction or nothing at all earns Wrong. Responses put
@@ -102,24 +102,18 @@ def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions)
     has.
 
     Example: custos prep claims --rows 6000 --out data/claims
-
-    Options:
-        rows: Make this many examples, all splits together.
     """
     _write_in_own_wordings("claims", generate_claims, rows, division)
 
 
 @with_groups
-def omissions(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
+def omissions(rows: MadeRows, *, division: SplitOptions) -> None:
     """Make answers of several parts that are complete, leave something out, or hold a wrong part.
 
     In English, German, Spanish and Chinese. What is left out makes a response Partial or, under
     reference_mode any, Wrong. The test split uses wordings that no other split has.
 
     Example: custos prep omissions --rows 2000 --out data/omissions
-
-    Options:
-        rows: Make this many examples, all splits together.
     """
     _write_in_own_wordings("omissions", generate_omissions, rows, division)
 
@@ -150,16 +144,13 @@ def languages(
 
 
 @with_groups
-def objective(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
+def objective(rows: MadeRows, *, division: SplitOptions) -> None:
     """Make reasoned answers in mathematics, options, classes and short facts.
 
     Right and wrong final answers follow reasoning that names others first, in English and Chinese.
     The test split writes answers in forms, layouts and sentences that no other split has.
 
     Example: custos prep objective --rows 3600 --out data/objective
-
-    Options:
-        rows: Make this many examples, all splits together.
     """
     seed, targets = division.seed, division.held_out.targets(rows)
     num_test = round(targets["test"])
@@ -175,7 +166,7 @@ def objective(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptio
 
 @with_groups
 def criterion(
-    rows: Annotated[int, typer.Option(min=1)],
+    rows: MadeRows,
     kinds: Literal["seen", "unseen"] = "seen",
     *,
     division: SplitOptions,
@@ -189,7 +180,6 @@ def criterion(
     Example: custos prep criterion --rows 6000 --out data/criterion
 
     Options:
-        rows: Make this many examples, all splits together.
         kinds: unseen: all rows are test rows, of kinds of criteria that the others do not have.
     """
     seed = division.seed
@@ -411,7 +401,7 @@ def pairs(
 
 @with_groups
 def benchmark_answers(
-    rows: Annotated[int, typer.Option(min=1)],
+    rows: MadeRows,
     tasks: Annotated[list[str] | None, typer.Option("--task")] = None,
     *,
     division: SplitOptions,
@@ -426,7 +416,6 @@ def benchmark_answers(
     Example: custos prep benchmark-answers --rows 3500 --out data/benchmarks
 
     Options:
-        rows: Make this many examples, all splits together.
         tasks: Make rows of this task: charthal, simplevqa or chartom-fact. May be repeated.
             Default: all three.
     """

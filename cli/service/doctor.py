@@ -76,16 +76,45 @@ def doctor(
         model: Check only this model, such as custos/qa or custos/qa@embedded-qs. May be repeated.
             Default: all models of the service, and all that scripts may ask for.
     """
+    from serve.chat.models import nearest_model
+
     # It checks the address and the key, so that no error of httpx can show the key.
     server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
+    place = f"--url '{server.base_url}'"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     options = {"base_url": server.base_url, "headers": headers, "timeout": DEADLINE_S}
     with http_client(httpx.Client, server.base_url, **options) as http:
-        served = served_models(http, server)
+        try:
+            answer = http.get("/v1/models")
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                raise CustosError(server.key_refusal())
+            models = answer.raise_for_status().json()["data"]
+            # Aliases map to the model that answers for them.
+            served = {each["id"]: each.get("root") or each["id"] for each in models}
+        except httpx.HTTPStatusError as error:
+            status = error.response.status_code
+            raise CustosError(f"{place}: GET /v1/models answered {status}") from None
+        except httpx.TransportError as error:
+            raise CustosError(f"{place}: {no_answer(error)}") from None
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CustosError(f"{place}: no list of models ({error})") from None
         names = model or model_names(served)
-        _check_names(names, served)
+        known = served.keys() | contract_models()
+        for name in names:
+            if name not in known:
+                near = nearest_model(name, known)
+                hint = f"did you mean {near}" if near else f"there are {', '.join(sorted(known))}"
+                raise CustosError(f"--model '{name}': no such model; {hint}")
         checks = [check_model(http, name, served) for name in names]
-    wide_console().print(_table(checks))
+    table = Table()
+    for heading in ("model", "harness", "outcome", "ms", "answered by", "reply"):
+        # Names are whole, for people to copy.
+        table.add_column(heading, no_wrap=heading in ("model", "answered by"))
+    for check in checks:
+        ms = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
+        text = " ".join(check.text.split())[:REPLY_CHARS]
+        table.add_row(check.model, check.harness, check.outcome, ms, check.answered_by, text)
+    wide_console().print(table)
     outcomes = {check.outcome for check in checks}
     for outcome, explanation in EXPLANATIONS.items():
         if outcome in outcomes:
@@ -93,27 +122,6 @@ def doctor(
     allowed = {"ok", "erred", "not served"} if model is None else {"ok", "erred"}
     if not outcomes <= allowed or "ok" not in outcomes:
         raise typer.Exit(1)
-
-
-def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
-    """Read the names of a service's models; aliases map to the model that answers for them.
-
-    Raises ``CustosError`` if there is no such service, or it refuses the key.
-    """
-    try:
-        answer = http.get("/v1/models")
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
-            raise CustosError(server.key_refusal())
-        models = answer.raise_for_status().json()["data"]
-        return {model["id"]: model.get("root") or model["id"] for model in models}
-    except httpx.HTTPStatusError as error:
-        raise CustosError(
-            f"--url '{server.base_url}': GET /v1/models answered {error.response.status_code}"
-        ) from None
-    except httpx.TransportError as error:
-        raise CustosError(f"--url '{server.base_url}': {no_answer(error)}") from None
-    except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CustosError(f"--url '{server.base_url}': no list of models ({error})") from None
 
 
 def model_names(served: Mapping[str, str]) -> list[str]:
@@ -151,18 +159,6 @@ def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Che
     milliseconds = 1000 * (time.perf_counter() - start) / num_calls
     harness = contract.harness if contract else "free text"
     return replace(check, model=name, harness=harness, milliseconds=milliseconds)
-
-
-def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
-    """Raise ``CustosError`` if a model is neither served nor that of a script."""
-    from serve.chat.models import nearest_model
-
-    known = served.keys() | contract_models()
-    for name in names:
-        if name not in known:
-            near = nearest_model(name, known)
-            hint = f"did you mean {near}" if near else f"there are {', '.join(sorted(known))}"
-            raise CustosError(f"--model '{name}': no such model; {hint}")
 
 
 def _checks(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[Check]:
@@ -208,16 +204,3 @@ def _ask(
         return Check("ok", text, str(content.get("model", "")))
     except (ValueError, KeyError, IndexError, TypeError):
         return Check("wrong", f"{response.status_code} {response.text}")
-
-
-def _table(checks: Sequence[Check]) -> Table:
-    table = Table()
-    for heading in ("model", "harness", "outcome", "ms", "answered by", "reply"):
-        # Names are whole, for people to copy.
-        table.add_column(heading, no_wrap=heading in ("model", "answered by"))
-    for check in checks:
-        milliseconds = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
-        text = " ".join(check.text.split())[:REPLY_CHARS]
-        row = (check.model, check.harness, check.outcome, milliseconds, check.answered_by, text)
-        table.add_row(*row)
-    return table

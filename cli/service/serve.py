@@ -6,16 +6,16 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.shared.judges import (
+    EngineOptions,
     default_judges,
     load_default_judges,
-    load_judge,
     load_named_judges,
     name_gpu,
     named_sources,
@@ -123,6 +123,7 @@ def serve(
     from serve.app import create_app
     from serve.calls.limits import Limits
     from serve.gate.gate import read_keys
+    from serve.pages.routes import headline_example, warm_up
     from serve.pictures.received import RemoteImages
     from serve.queue.cache import VerdictCache
     from serve.queue.service import Service
@@ -145,7 +146,20 @@ def serve(
         judge.allowed = allowed
         return judge
 
-    load = _loader(engine, token_budget, base_url, api_key(key_env), concurrency, deadline, allow)
+    api_key(key_env)  # A missing key is an error now, not once the address is taken.
+    # Two tries and the wait between them fit into the time that a client waits.
+    wait = deadline / 3
+    options = EngineOptions(engine, token_budget, base_url, key_env, concurrency, wait)
+
+    def load(source: str) -> Judge:
+        """Load a judge and have it grade once, if its model runs here."""
+        judge = allow(options.load_judge(source, tries=2, longest_wait=wait))
+        if judge.backbone.has_random_weights:
+            logger.warning("%s: %s", source, KNOWS_NOTHING)
+        if engine == "tree":
+            warm_up(judge)
+        return judge
+
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
         limits = Limits(
             queue_requests=queue,
@@ -171,7 +185,10 @@ def serve(
         )
         address = url(listener, "https" if tls else "http")
         if metrics_address:
-            for_operator = bind(*_host_and_port(metrics_address), is_guarded=True)
+            operator, _, at = metrics_address.rpartition(":")
+            if not (operator and at.isascii() and at.isdecimal()):
+                raise CustosError(f"--metrics-address '{metrics_address}': expected HOST:PORT")
+            for_operator = bind(operator.strip("[]"), int(at), is_guarded=True)
             answer_operator(service.metrics, for_operator)
             logger.info("counters of all callers: %s/metrics", url(for_operator))
 
@@ -183,66 +200,27 @@ def serve(
                 name_gpu(logger.info)
             return loaded
 
+        def announce(judges: Mapping[str, Judge]) -> None:
+            """Print where the judges answer, with a call to try."""
+            key = "-H 'Authorization: Bearer KEY' " if keys else ""
+            try:
+                typer.echo(
+                    f"serving {', '.join(judges)} at {address}\n"
+                    f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
+                    f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
+                )
+            # Nobody reads it, or the disk is full: no reason to serve nobody.
+            except OSError as error:
+                logger.warning("standard output: %s", error.strerror)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
         logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         run(
             app,
             service,
             listener,
             load_all,
-            lambda judges: _announce(address, judges, has_keys=bool(keys)),
+            announce,
             tls,
             keys,
         )
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdecimal()):
-        raise CustosError(f"--metrics-address '{address}': expected HOST:PORT")
-    return host.strip("[]"), int(port)
-
-
-def _loader(
-    engine: str,
-    token_budget: int | None,
-    base_url: Sequence[str] | None,
-    key: str,
-    concurrency: int,
-    deadline: float,
-    allow: Callable[[Judge], Judge],
-) -> Callable[[str], Judge]:
-    """Make a function that loads a judge and has it grade once, if its model runs here.
-
-    ``allow`` says which tasks the judge may take beside those of its training.
-    """
-    from serve.pages.routes import warm_up
-
-    # Two tries and the wait between them fit into the time that a client waits.
-    wait = deadline / 3
-
-    def load(source: str) -> Judge:
-        settings = (engine, source, base_url, key, concurrency, wait)
-        judge = allow(load_judge(*settings, token_budget=token_budget, tries=2, longest_wait=wait))
-        if judge.backbone.has_random_weights:
-            logger.warning("%s: %s", source, KNOWS_NOTHING)
-        if engine == "tree":
-            warm_up(judge)
-        return judge
-
-    return load
-
-
-def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
-    """Print where the judges answer, with a call to try."""
-    from serve.pages.routes import headline_example
-
-    key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
-    try:
-        typer.echo(
-            f"serving {', '.join(judges)} at {address}\n"
-            f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
-            f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
-        )
-    except OSError as error:  # nobody reads it, or the disk is full: no reason to serve nobody
-        logger.warning("standard output: %s", error.strerror)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,7 +148,7 @@ class RowsOfTable:
             day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
             found.files.append(path)
             rows = list(_labelled_rows(path, self.mapping))
-            places = [self.places(row.key, row.id, row.content) for row in rows]
+            places = [self.places(*row.asked) for row in rows]
             # Rows that are equal stand in the order of the table, if the file has them all.
             equal = {at: iter(at) for at, n in Counter(places).items() if 1 < n == len(at)}
             for row, at in zip(rows, places, strict=True):
@@ -159,11 +160,14 @@ class RowsOfTable:
                 elif number is None:
                     found.unknown[path].append(row.number)
                 else:
-                    example, written = self._with_label(number, row)
-                    told = row.fields, row.who or who, row.when or day
-                    found.by_row[number].append(
-                        Correction(row.place, example, written, *told, bool(row.key))
-                    )
+                    named = {n: row.fields[n] for n in ("error_type",) if n in row.fields}
+                    labelled = {PERSONS_LABEL: row.label, **named}
+                    example, written = self._labelled(number, labelled, row.place), row.label
+                    words = self.mapping.labels  # the label is spelt as the table does
+                    if example is not None and words and not is_word_of(written, words):
+                        written = in_own_words(full_label(example), words)
+                    told = row.fields, row.who or who, row.when or day, bool(row.asked[0])
+                    found.by_row[number].append(Correction(row.place, example, written, *told))
         return found
 
     def label_of(self, number: int) -> str:
@@ -196,24 +200,14 @@ class RowsOfTable:
             example = in_three_levels(example)
         return with_our_labels(example, mapping.labels, place, mapping.columns)
 
-    def _with_label(self, number: int, row: _LabelledRow) -> tuple[LabelledExample | None, str]:
-        """Label a row of the table, and spell that label as the table does."""
-        error_type = {"error_type": row.fields["error_type"]} if "error_type" in row.fields else {}
-        example = self._labelled(number, {PERSONS_LABEL: row.label, **error_type}, row.place)
-        words = self.mapping.labels
-        if example is None or not words or is_word_of(row.label, words):
-            return example, row.label
-        return example, in_own_words(full_label(example), words)
-
 
 class _LabelledRow(NamedTuple):
     """A row of a file with corrections; texts are empty where it says nothing."""
 
     number: int
     place: str
-    key: str
-    id: str
-    content: str
+    asked: tuple[str, str, str]
+    """Key, id and content, by which the row of the table is found."""
     label: str
     fields: Mapping[str, object]
     who: str
@@ -256,9 +250,7 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
         yield _LabelledRow(
             number,
             table.location(number),
-            str(row.get(ROW_KEY) or ""),
-            row_id,
-            content,
+            (str(row.get(ROW_KEY) or ""), row_id, content),
             label,
             {name: cells[name] for name in (*_OF_OLD_LABEL, "second_label") if name in cells},
             str(as_text(who) or ""),
@@ -338,9 +330,9 @@ class MergedTable:
             )
         for path, numbers in corrections.unknown.items():
             raise CustosError(
-                f"{path}: {_listed(map(str, numbers), 'row')} with a label {_are(numbers)} no row "
-                f"of {rows.table.name}, or of several, as it is now; give the table that was "
-                "reviewed, or empty these labels"
+                f"{path}: {_listed(map(str, numbers), 'row')} with a label "
+                f"{'are' if len(numbers) > 1 else 'is'} of no row of {rows.table.name}, or of "
+                "several, as it is now; give the table that was reviewed, or empty these labels"
             )
         if not corrections.by_row:
             raise CustosError(f"{', '.join(map(str, corrections.files))}: no row has a label")
@@ -350,20 +342,16 @@ class MergedTable:
             if rows.label_of(number) != given[0].label
         ]
         """Numbers of the rows whose label is another one than before."""
-        self.earlier_draw = self._of_earlier_draw()
-        """Numbers of the rows whose probability is that of another draw."""
-
-    def _of_earlier_draw(self) -> list[int]:
-        chances = self.corrections.chances
-        column = field_columns(self.rows.mapping)[SAMPLING_PROBABILITY]
+        column = field_columns(rows.mapping)[SAMPLING_PROBABILITY]
         known = {
-            n: _chance({SAMPLING_PROBABILITY: row[column]}, self.rows.table.location(n))
-            for n, row in self.rows.cells.items()
+            n: _chance({SAMPLING_PROBABILITY: row[column]}, rows.table.location(n))
+            for n, row in rows.cells.items()
             if not is_empty(row.get(column))
         }
-        if not chances or all(chance == chances.get(n) for n, chance in known.items()):
-            return []
-        return sorted(known)
+        chances = corrections.chances
+        is_same = all(chance == chances.get(n) for n, chance in known.items())
+        self.earlier_draw = sorted(known) if chances and not is_same else []
+        """Numbers of the rows whose probability is that of another draw."""
 
     def lines(self) -> Iterator[str]:
         """Say which rows people labelled twice or not at all, and what else to know."""
@@ -372,7 +360,8 @@ class MergedTable:
                 places = ", ".join(each.place for each in given)
                 yield f"row {number} has the same label several times: {places}"
         for path, numbers in self.corrections.unlabelled.items():
-            yield f"{path}: {_listed(map(str, numbers), 'row')} {_have(numbers)} no label yet"
+            have = "have" if len(numbers) > 1 else "has"
+            yield f"{path}: {_listed(map(str, numbers), 'row')} {have} no label yet"
         if self.earlier_draw:
             yield (
                 f"sampling probabilities of an earlier draw are emptied "
@@ -436,7 +425,9 @@ def write_rows(
     if len(kinds) == 1 and not table.is_csv:  # labels are numbers or truth values
         for row in cells:
             if isinstance(text := row.get(label), str):
-                row[label] = _of_kind(text, next(iter(kinds)))
+                with suppress(CustosError):  # of a text that is no such value
+                    value = decode_json(text)
+                    row[label] = value if type(value) in kinds else text
     if table.is_parquet:
         _write_parquet(out, table.path, label, cells)
     elif out.suffix == ".json":
@@ -449,15 +440,6 @@ def write_rows(
         write_spreadsheet(out, columns, texts, table.delimiter)
     else:
         write_records(out, map(json_value, cells))
-
-
-def _of_kind(text: str, kind: type) -> object:
-    """Write a label as the others of its column are stored, if it is one of them."""
-    try:
-        value = decode_json(text)
-    except CustosError:
-        return text
-    return value if type(value) is kind else text
 
 
 def _write_parquet(out: Path, source: Path, label: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -488,11 +470,3 @@ def _listed(names: Iterable[str], noun: str = "") -> str:
     if len(shown) > _MOST_NAMED:
         text += f" and {len(shown) - _MOST_NAMED} more"
     return f"{noun}{'s' if len(shown) > 1 else ''} {text}" if noun else text
-
-
-def _are(numbers: Sequence[int]) -> str:
-    return "are of" if len(numbers) > 1 else "is of"
-
-
-def _have(numbers: Sequence[int]) -> str:
-    return "have" if len(numbers) > 1 else "has"

@@ -38,45 +38,6 @@ UNTRAINED = "embedded"
 """What users call the untrained model that comes with custos."""
 
 
-def load_judge(
-    engine: str,
-    source: str,
-    base_url: Sequence[str] | None,
-    key: str,
-    concurrency: int,
-    deadline: float,
-    *,
-    token_budget: int | None = None,
-    **patience: Any,
-) -> Judge:
-    """Load a judge whose model runs here (``tree``) or on an OpenAI-compatible server (``openai``).
-
-    ``source`` is a run folder, shipped judge or backbone; on a server, ``MODEL=RUN``. The
-    ``base_url`` are servers that have the same models; one try there may take ``deadline`` seconds.
-    ``token_budget`` is the most tokens in one forward pass on this machine. Raises ``CustosError``
-    if the judge cannot be loaded, or the options do not go together.
-    """
-    if (engine == "openai") != bool(base_url):
-        raise CustosError("--engine openai and --base-url URL go together; give both or neither")
-    if not base_url:
-        options: dict[str, Any] = {"token_budget": token_budget} if token_budget else {}
-        return Judge.load(source, **options)
-    if token_budget:
-        raise CustosError("--token-budget: a server chooses its own batches; leave it out")
-    if repeated := [url for url in base_url if base_url.count(url) > 1]:
-        raise CustosError(f"--base-url {repeated[0]}: given twice")
-    from clients.connection import ModelServer
-    from clients.remote_judge import remote_judge, remote_source
-
-    model, run = remote_source(source)
-    server = ModelServer(
-        base_url[0], model, key, concurrency=concurrency, deadline=deadline, **patience
-    )
-    judge = remote_judge(server, run, base_url[1:])
-    typer.echo(f"{model} at {' '.join(base_url)}: {judge.engine.posterior} posterior", err=True)
-    return judge
-
-
 def name_gpu(show: Callable[[str], None]) -> None:
     """Show on which GPU models that have been loaded run; on a CPU, show nothing."""
     from judging.models.devices import device_name, use_device
@@ -89,16 +50,6 @@ def name_gpu(show: Callable[[str], None]) -> None:
 def is_address(source: str) -> bool:
     """Tell whether a judge is named by the address of a server."""
     return source.startswith(("http://", "https://"))
-
-
-def connect_service(
-    url: str, key_env: str | None, concurrency: int, deadline: float
-) -> JudgeClient:
-    """Connect to a ``custos serve`` that answers."""
-    from clients.judge_client import JudgeClient
-
-    key = api_key(key_env) if key_env else None
-    return JudgeClient.connect(url, api_key=key, concurrency=concurrency, deadline=deadline)
 
 
 def load_named_judges(
@@ -171,10 +122,9 @@ class EngineOnUse:
 
 
 def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
-    """Load the untrained judge of the embedded backbone, for tasks that no other one takes.
+    """Load the untrained judge of the embedded backbone; ``on_load`` gets it with its weights.
 
-    On a CPU its weights are loaded when it first grades, so that it costs next to nothing before.
-    ``on_load`` gets the judge once its weights are there.
+    On a CPU they are loaded when it first grades, so that it costs next to nothing before.
     """
     if has_gpu():
         judge = Judge.load(EMBEDDED)
@@ -250,17 +200,43 @@ class EngineOptions:
     concurrency: Concurrency = 64
     deadline: Deadline = 300
 
-    def load_judge(self, source: str) -> Judge:
-        """Load a judge, with the errors of :func:`cli.shared.judges.load_judge`."""
-        server = (self.base_url, api_key(self.key_env), self.concurrency, self.deadline)
-        return load_judge(self.engine, source, *server, token_budget=self.token_budget)
+    def load_judge(self, source: str, **patience: Any) -> Judge:
+        """Load a judge whose model runs here, or on a server with the tries of ``patience``.
+
+        ``source`` is a run folder, shipped judge or backbone; on a server, ``MODEL=RUN``. Raises
+        ``CustosError`` if the judge cannot be loaded, or the options do not go together.
+        """
+        urls = self.base_url or []
+        if (self.engine == "openai") != bool(urls):
+            raise CustosError(
+                "--engine openai and --base-url URL go together; give both or neither"
+            )
+        if not urls:
+            options: dict[str, Any] = (
+                {"token_budget": self.token_budget} if self.token_budget else {}
+            )
+            return Judge.load(source, **options)
+        if self.token_budget:
+            raise CustosError("--token-budget: a server chooses its own batches; leave it out")
+        if repeated := [url for url in urls if urls.count(url) > 1]:
+            raise CustosError(f"--base-url {repeated[0]}: given twice")
+        from clients.connection import ModelServer
+        from clients.remote_judge import remote_judge, remote_source
+
+        model, run = remote_source(source)
+        limits = {"concurrency": self.concurrency, "deadline": self.deadline, **patience}
+        server = ModelServer(urls[0], model, api_key(self.key_env), **limits)
+        judge = remote_judge(server, run, urls[1:])
+        typer.echo(f"{model} at {' '.join(urls)}: {judge.engine.posterior} posterior", err=True)
+        return judge
 
     def load_judge_or_service(self, source: str) -> Judge | JudgeClient:
-        """Load a judge, or connect to a service if the source is an address."""
+        """Load a judge, or connect to a service that answers if the source is an address."""
         if not is_address(source):
             return self.load_judge(source)
-        self._check_no_server(source)
-        return connect_service(source, self.key_env, self.concurrency, self.deadline)
+        from clients.judge_client import JudgeClient
+
+        return JudgeClient.connect(source, **self._service_options(source))
 
     def load_grader(self, sources: Sequence[str]) -> Grader:
         """Load a judge, connect to services, or load all shipped judges if nothing is named.
@@ -278,11 +254,7 @@ class EngineOptions:
                     f"--judge {folders[0]}: several judges share the rows of a file only as "
                     "services; give their URLs, or one judge"
                 )
-            self._check_no_server(sources[0])
-            key = api_key(self.key_env) if self.key_env else None
-            return JudgePool.connect(
-                sources, api_key=key, concurrency=self.concurrency, deadline=self.deadline
-            )
+            return JudgePool.connect(sources, **self._service_options(sources[0]))
         if sources:
             grader: Grader = self.load_judge_or_service(sources[0])
         else:
@@ -295,13 +267,18 @@ class EngineOptions:
             name_gpu(lambda line: typer.echo(line, err=True))
         return grader
 
-    def _check_no_server(self, service: str) -> None:
-        """Raise ``CustosError`` if an option chooses a model, as a service runs its own."""
+    def _service_options(self, service: str) -> dict[str, Any]:
+        """Collect the limits of requests to services, which run models of their own.
+
+        Raises ``CustosError`` if an option chooses a model.
+        """
         if self.engine == "openai" or self.base_url or self.token_budget:
             raise CustosError(
                 f"{service}: a service runs its own model; leave out --engine, --base-url and "
                 "--token-budget"
             )
+        key = api_key(self.key_env) if self.key_env else None
+        return {"api_key": key, "concurrency": self.concurrency, "deadline": self.deadline}
 
 
 @dataclass(frozen=True)

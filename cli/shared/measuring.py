@@ -166,13 +166,16 @@ class KeptMeasurement:
         from evaluation.outcomes import NothingScored, check_scored
         from evaluation.pairs.paradigms import PairsByScores
         from evaluation.ranking.favour import family_of
-        from evaluation.report.evaluate import at_risk, seen_data, uncalibrated_verdicts
+        from evaluation.report.evaluate import seen_data, uncalibrated_verdicts
         from evaluation.report.report import build_report
 
         was_stopped = self._file("verdicts").path.exists()
         started = time.perf_counter()
         by_scores = by_scores_of(judge, examples)
-        verdicts = self._grade("verdicts", by_scores or judge, at_risk(examples, risk))
+        asked = examples
+        if risk is not None:
+            asked = [each.model_copy(update={"risk": risk}) for each in examples]
+        verdicts = self._grade("verdicts", by_scores or judge, asked)
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
         beside = dict(references)
@@ -188,12 +191,20 @@ class KeptMeasurement:
                 raise NothingScored(f"--chat-model {model.name}: {error}") from None
             beside[f"chat {model.name}"] = answers
         # A service does not say what its judges were trained on.
-        folder = judge.folder if isinstance(judge, Judge) else None
-        is_calibrated = not by_scores and _is_calibrated(judge, verdicts)
+        folder, family = None, None
+        if isinstance(judge, Judge):
+            folder, family = judge.folder, family_of(judge.backbone.name)
+            is_calibrated = judge.calibration is not None
+        else:
+            names = {verdict.judge_name for verdict in verdicts}
+            cards = [card for card in judge.judges if card["name"] in names]
+            is_calibrated = any(card.get("calibration") for card in cards)
         report = build_report(
             examples,
             verdicts,
-            uncalibrated=uncalibrated_verdicts(examples, verdicts) if is_calibrated else None,
+            uncalibrated=uncalibrated_verdicts(examples, verdicts)
+            if is_calibrated and not by_scores
+            else None,
             seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
             command=command,
@@ -202,7 +213,7 @@ class KeptMeasurement:
             risk=risk,
             drawn=self._drawn_labels(judge, examples) if self.sampled_runs else {},
             epsilon=self.epsilon,
-            family=family_of(judge.backbone.name) if isinstance(judge, Judge) else None,
+            family=family,
             seed=seed,
         )
         return report, verdicts
@@ -285,11 +296,3 @@ def by_scores_of(
         return None
     paradigm = scoring_paradigm(judge.card)
     return PairsByScores(judge, paradigm) if paradigm else None
-
-
-def _is_calibrated(judge: Judge | JudgeClient, verdicts: Sequence[Verdict]) -> bool:
-    """Tell whether a judge that gave some of the verdicts has a calibration."""
-    if isinstance(judge, Judge):
-        return judge.calibration is not None
-    names = {verdict.judge_name for verdict in verdicts}
-    return any(card.get("calibration") for card in judge.judges if card["name"] in names)

@@ -153,7 +153,6 @@ def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | No
 
 
 OutFile = Annotated[Path, typer.Option(callback=output_file)]
-OptionalFile = Annotated[Path | None, typer.Option(callback=output_file)]
 OutFolder = Annotated[Path, typer.Option(callback=output_folder)]
 
 
@@ -223,7 +222,11 @@ def claim(
                 f"{option} '{out}': {source} lies there and would be replaced; "
                 f"name a new {'folder' if names else 'file'}"
             )
-    existing = [path.name for path in written if path.exists() and not _is_empty(path)]
+    existing = [
+        path.name
+        for path in written
+        if path.exists() and not (path.is_file() and not path.stat().st_size)
+    ]
     if not existing or (is_own is not None and is_own(out)):
         return
     if names:
@@ -233,7 +236,3 @@ def claim(
         )
     kind = "exists already" if is_own is None else "exists and is no earlier output of this command"
     raise CustosError(f"{option} '{out}': {kind}; name a new file")
-
-
-def _is_empty(path: Path) -> bool:
-    return path.is_file() and not path.stat().st_size

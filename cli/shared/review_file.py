@@ -161,6 +161,7 @@ def read_review_rows(
     num_rows = 0
     by_file = [read_by_row(path, source, mapping) for path in files]
     table = open_table(source, mapping.text_format)
+    columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
     read = zip(read_requests(table, mapping), table.rows(), strict=True)
     for (number, request), (_, row) in read:
         num_rows += 1
@@ -181,10 +182,22 @@ def read_review_rows(
         cells = row if isinstance(row, Mapping) else {}  # such as a line that is no JSON
         cells = with_nested_columns(cells, mapping.columns.values())
         if isinstance(request, Verdict):
-            fields, others = _cells_as_they_stand(cells, mapping, request.id)
+            fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
+            fields["id"] = fields["id"] or request.id
+            others = {name: cell for name, cell in cells.items() if name not in columns.values()}
+            for name in fields.keys() & mapping.given.keys():
+                fields[name] = fields[name] or mapping.given[name]
         else:
-            fields = _request_cells(request, mapping.separator or DEFAULT_SEPARATOR)
-            others = _user_cells(request, cells, mapping)
+            separator = mapping.separator or DEFAULT_SEPARATOR
+            names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
+            fields = {name: getattr(request, name) for name in FIELDS}
+            fields |= {name: joined(getattr(request, name), separator) for name in LISTS}
+            fields |= zip(names, request.responses, strict=True)
+            taken = {mapping.columns.get(n, n) for n in (*columns, "responses", "metadata")}
+            taken |= {c for ours, c in mapping.columns.items() if ours.startswith(METADATA)}
+            taken = set(map(same_name, taken))
+            others = {n: json_value(cell) for n, cell in cells.items() if same_name(n) not in taken}
+            others |= request.metadata
         yield ReviewRow(number, request, cells, fields, others, known)
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:
@@ -239,27 +252,6 @@ def field_columns(mapping: TableMapping) -> dict[str, str]:
     return {**unmapped, **{f: c for f, c in mapping.columns.items() if not f.startswith(METADATA)}}
 
 
-def label_columns(columns: Sequence[str], mapping: TableMapping) -> dict[str, str]:
-    """Find the columns of a table that say what people thought of its rows, by field."""
-    by_field = {**field_columns(mapping)}
-    by_field |= {name: name for name in columns if name.startswith(PERSON)}
-    return {
-        field: column
-        for field, column in by_field.items()
-        if column in columns and (field in ABOUT_LABEL or field.startswith(PERSON))
-    }
-
-
-def own_columns(table: Table, mapping: TableMapping, rows: Sequence[ReviewRow]) -> list[str]:
-    """List the columns of a table; parts of nested cells that are mapped take the cells' place."""
-    if table.is_spreadsheet:
-        return list(table.sheet.columns)
-    columns = dict.fromkeys(name for row in rows for name in row.table_cells)
-    mapped = mapping.columns.values()
-    names = [name for name in columns if not any(c.startswith(f"{name}.") for c in mapped)]
-    return names
-
-
 def holds_no_labels(path: Path, label: str) -> bool:
     """Tell whether a file is a review file, or empty; refuse one with labels in that column."""
     with system_errors_at(path):
@@ -287,16 +279,28 @@ def write_review_file(
     said stands in columns of other names, which are returned by the old ones; so do columns that
     are called as ours.
     """
-    of_chance = field_columns(mapping)[SAMPLING_PROBABILITY]
+    column_of = field_columns(mapping)
+    of_chance = column_of[SAMPLING_PROBABILITY]
     ours_of_round = (of_chance, *_OF_A_ROUND)
-    own = [name for name in own_columns(table, mapping, rows) if name not in ours_of_round]
-    emptied = {column for column in label_columns(own, mapping).values() if column in own}
+    if table.is_spreadsheet:
+        columns = list(table.sheet.columns)
+    else:  # Parts of nested cells that are mapped take the cells' place.
+        parts = tuple(mapping.columns.values())
+        names = dict.fromkeys(name for row in rows for name in row.table_cells)
+        columns = [n for n in names if not any(part.startswith(f"{n}.") for part in parts)]
+    own = [name for name in columns if name not in ours_of_round]
+    of_people = column_of | {name: name for name in own if name.startswith(PERSON)}
+    emptied = {
+        column
+        for field, column in of_people.items()
+        if column in own and (field in ABOUT_LABEL or field.startswith(PERSON))
+    }
     filled = {c for row in rows for c, cell in row.table_cells.items() if cell_text(cell) != ""}
     renamed = {name: name for name in own if name in JUDGE_COLUMNS or name in emptied & filled}
     for name in renamed:
         while renamed[name] in (*own, *JUDGE_COLUMNS, *ours_of_round):
             renamed[name] = PREFIX + renamed[name]
-    label = field_columns(mapping)[PERSONS_LABEL]
+    label = column_of[PERSONS_LABEL]
     stay = [name for name in own if name not in JUDGE_COLUMNS]
     ours = [row.our_cells(mapping.labels) for row in rows]
     beside = [
@@ -308,8 +312,15 @@ def write_review_file(
     named = [of_chance if name == SAMPLING_PROBABILITY else name for name in beside]
     columns = [*stay, *([] if label in stay else [label]), *named, *renamed.values()]
 
+    is_moved = table.folder.resolve() != out.parent.resolve()
+
     def cells_of(row: ReviewRow, ours: Mapping[str, object]) -> Iterator[object]:
-        cells = _own_cells(row, table, mapping, out)
+        # A CSV file's cells stand as they are, but for pictures whose folder is another one.
+        cells = {name: cell_text(cell) for name, cell in row.table_cells.items()}
+        for field, column in column_of.items():
+            is_ours = field in row.fields and not is_empty(row.table_cells.get(column))
+            if is_ours and (is_moved if field == "images" else not table.is_csv):
+                cells[column] = row.fields[field]
         for name in stay:
             yield None if name in emptied else cells.get(name)
         yield from () if label in stay else (None,)
@@ -320,7 +331,6 @@ def write_review_file(
     delimiter = mapping.delimiter or (table.delimiter if is_same_kind else None)
     filled_rows = (list(cells_of(row, cells)) for row, cells in zip(rows, ours, strict=True))
     if out.suffix == PAGE:
-        column_of = field_columns(mapping)
         write_label_page(
             out,
             columns,
@@ -335,20 +345,6 @@ def write_review_file(
     else:
         write_spreadsheet(out, columns, filled_rows, delimiter, {label: words})
     return renamed
-
-
-def _own_cells(row: ReviewRow, table: Table, mapping: TableMapping, out: Path) -> dict[str, object]:
-    """Write the cells of a row for a spreadsheet in which the same mapping reads the same values.
-
-    A CSV file's stand as they are, but for pictures whose folder is another one.
-    """
-    cells = {name: cell_text(cell) for name, cell in row.table_cells.items()}
-    is_moved = table.folder.resolve() != out.parent.resolve()
-    for field, column in field_columns(mapping).items():
-        is_ours = field in row.fields and not is_empty(row.table_cells.get(column))
-        if is_ours and (is_moved if field == "images" else not table.is_csv):
-            cells[column] = row.fields[field]
-    return cells
 
 
 def _rubrics(request: JudgeRequest) -> set[str]:
@@ -396,36 +392,6 @@ def read_by_row(path: Path, source: Path | str, mapping: TableMapping) -> dict[i
             raise CustosError(f"{path} row {number}: a second verdict on row {verdict.row}")
         verdicts[verdict.row] = verdict
     return verdicts
-
-
-def _request_cells(request: JudgeRequest, separator: str) -> dict[str, object]:
-    names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
-    responses = dict(zip(names, request.responses, strict=True))
-    lists = {name: joined(getattr(request, name), separator) for name in LISTS}
-    return {name: getattr(request, name) for name in FIELDS} | lists | responses
-
-
-def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
-    """Pick the cells of a request's row that are not among its fields in the file."""
-    names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
-    taken = {mapping.columns.get(name, name) for name in names}
-    taken |= {theirs for ours, theirs in mapping.columns.items() if ours.startswith(METADATA)}
-    taken = set(map(same_name, taken))
-    others = {name: json_value(cell) for name, cell in row.items() if same_name(name) not in taken}
-    return {**others, **request.metadata}
-
-
-def _cells_as_they_stand(
-    cells: Mapping[str, Any], mapping: TableMapping, number: str
-) -> tuple[dict[str, object], dict[str, Any]]:
-    """Pick the cells of our fields and of the user's own columns in a row that is no request."""
-    columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
-    fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
-    fields["id"] = fields["id"] or number
-    others = {name: value for name, value in cells.items() if name not in columns.values()}
-    for name in fields.keys() & mapping.given.keys():
-        fields[name] = fields[name] or mapping.given[name]
-    return fields, others
 
 
 def joined(texts: Sequence[str], separator: str) -> str:

@@ -143,14 +143,25 @@ def read_requests(
             yield row, request
 
 
+def divide_requests(
+    source: Path | Table, mapping: TableMapping | None = None
+) -> tuple[dict[int, JudgeRequest], dict[int, str]]:
+    """Read the requests of a table, and why other rows are none, both by row number."""
+    requests, problems = {}, {}
+    for row, request in read_requests(source, mapping):
+        if isinstance(request, Verdict):
+            problems[row] = request.message or request.status
+        else:
+            requests[row] = request
+    return requests, problems
+
+
 def read_valid_requests(source: Path) -> list[JudgeRequest]:
     """Read the requests of a file in our own format; refuse a row that is none."""
-    requests = []
-    for row, request in read_requests(source):
-        if isinstance(request, Verdict):
-            raise CustosError(f"{source} row {row}: {request.message}")
-        requests.append(request)
-    return requests
+    requests, problems = divide_requests(source)
+    for row, message in problems.items():
+        raise CustosError(f"{source} row {row}: {message}")
+    return list(requests.values())
 
 
 def file_digest(source: Path) -> str | None:

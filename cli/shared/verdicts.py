@@ -10,7 +10,7 @@ import json
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,17 +69,17 @@ class GradedTable:
         labels = dict.fromkeys(name for line in kept.lines() for name in line.verdict.probabilities)
         self.labels = tuple(labels)
         """Labels that have a probability in some verdict."""
-        self.kinds: dict[str, set[type]] = {name: set() for name in self._known_columns()}
+        known: Sequence[str] = ()
+        if source.is_spreadsheet:
+            known = source.sheet.columns
+        elif source.is_parquet:
+            known = table_columns(source.path)
+        self.kinds: dict[str, set[type]] = {name: set() for name in known}
         """Columns of the user, in their order, each with the types of its cells if they matter."""
         if not self.kinds:
             for cells, _ in self.rows():
                 for name, value in cells.items():
                     self.kinds.setdefault(name, set()).add(_kind(value))
-
-    def _known_columns(self) -> Sequence[str]:
-        if self.source.is_spreadsheet:
-            return self.source.sheet.columns
-        return table_columns(self.source.path) if self.source.is_parquet else ()
 
     def rows(self) -> Iterator[tuple[Mapping[str, Any], KeptVerdict]]:
         """Yield the cells of every row of the source, with the verdict on it."""
@@ -111,11 +111,6 @@ class GradedTable:
             ]
 
 
-def has_verdict_columns(columns: Collection[str]) -> bool:
-    """Tell whether a table with these columns is one that ``write_table`` wrote."""
-    return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
-
-
 def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]]:
     """Yield the cells of every row of a table that ``write_table`` wrote, with its verdict.
 
@@ -124,30 +119,22 @@ def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]
     """
     rows = read_rows(path)
     first = next(rows, None)  # says what is wrong with a file that cannot be read
-    column_by_field = _find_verdict_columns(table_columns(path))
-    if column_by_field is None:
-        raise CustosError(f"{path}: has not the columns that custos grade writes")
-    for number, row in itertools.chain([] if first is None else [first], rows):
-        if isinstance(row, CustosError):
-            raise row
-        fields = {name: row[column] for name, column in column_by_field.items() if column in row}
-        yield row, parse_record(Verdict, fields, row_location(path, number))
-
-
-def _find_verdict_columns(columns: Sequence[str]) -> dict[str, str] | None:
-    """Find the column of every field of a verdict; ``None`` in a table that is not ours.
-
-    They stand together, behind the user's columns, of which some may be called alike.
-    """
-    num = len(VERDICT_COLUMNS)
+    columns, num = table_columns(path), len(VERDICT_COLUMNS)
+    # Ours stand together, behind the user's columns, of which some may be called alike.
     for start in reversed(range(len(columns) - num + 1)):
         column_by_field = dict(zip(VERDICT_COLUMNS, columns[start : start + num], strict=True))
         if all(
             column.endswith(name) and not column.removesuffix(name).replace(_PREFIX, "")
             for name, column in column_by_field.items()
         ):
-            return column_by_field
-    return None
+            break
+    else:
+        raise CustosError(f"{path}: has not the columns that custos grade writes")
+    for number, row in itertools.chain([] if first is None else [first], rows):
+        if isinstance(row, CustosError):
+            raise row
+        fields = {name: row[column] for name, column in column_by_field.items() if column in row}
+        yield row, parse_record(Verdict, fields, row_location(path, number))
 
 
 def write_table(out: Path, table: GradedTable) -> None:
@@ -271,7 +258,8 @@ def holds_verdicts(path: Path) -> bool:
             with system_errors_at(path), path.open("rb") as file:
                 line = json.loads(file.readline())
             return isinstance(line, dict) and line.keys() >= {"row", "status"}
-        return path.is_file() and has_verdict_columns(table_columns(path))
+        columns = table_columns(path) if path.is_file() else ()
+        return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
     except (CustosError, ValueError):  # neither JSON, nor a table, nor Parquet
         return False
 
@@ -367,6 +355,16 @@ class Summary:
             tally.labels[verdict.label or verdict.status] += 1
             tally.num_to_review += verdict.needs_review
         self.may_state_risk &= not states_risk
+
+    def add(
+        self, statuses: Mapping[str, int], tallies: Iterable[tuple[str, str, JudgeTally]]
+    ) -> None:
+        """Add the counts of another file: by status, and by judge and rubric."""
+        self.statuses.update(statuses)
+        for judge, rubric, counted in tallies:
+            tally = self.tallies.setdefault((judge, rubric), JudgeTally())
+            tally.labels.update(counted.labels)
+            tally.num_to_review += counted.num_to_review
 
     def show(self, written: str, rates: Iterable[str] = ()) -> None:
         """Print how many rows were graded, by status, and a sentence for each judge and rubric.

@@ -80,14 +80,14 @@ def fields_page() -> str:
 
 def _task_rows() -> Iterator[str]:
     for description in map(describe, TASKS):
-        needs = ", ".join(f"`{field}`" for field in description.required)
-        if description.need_references:
-            rubrics = ", ".join(f"`{rubric}`" for rubric in description.need_references)
+        needs = ", ".join(f"`{field}`" for field in description["required"])
+        if description["need_references"]:
+            rubrics = ", ".join(f"`{rubric}`" for rubric in description["need_references"])
             needs += f"; `references` under {rubrics}"
-        variants = ", ".join(f"`{variant}`" for variant in description.variants)
+        variants = ", ".join(f"`{variant}`" for variant in description["variants"])
         rubrics = "; ".join(rubrics_in_words(description))
-        purpose = markdown(description.purpose)
-        yield f"| `{description.name}` | {purpose} | {needs} | {variants} | {rubrics} |"
+        purpose = markdown(description["purpose"])
+        yield f"| `{description['name']}` | {purpose} | {needs} | {variants} | {rubrics} |"
 
 
 def _task_examples() -> str:

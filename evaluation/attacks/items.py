@@ -101,7 +101,9 @@ class AttackItem:
         match = draw.choice(halves)
         head, tail = match["head"].rstrip(", "), match["tail"]
         part = draw.choice((head, tail))
-        if not all(map(_can_stand_alone, (head, tail))) or self.holds_reference(part):
+        # Each is to be more than half of a name, which Trinidad (and Tobago) is not.
+        are_whole = all(len(p.split()) > 1 or any(map(str.isdigit, p)) for p in (head, tail))
+        if not are_whole or self.holds_reference(part):
             return {}
         return {"part": part, "reordered": f"{tail} {match['word']} {head}"}
 
@@ -256,11 +258,6 @@ def _words(text: str) -> set[str]:
 def _joined(texts: Sequence[str]) -> str:
     *others, last = texts
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _can_stand_alone(part: str) -> bool:
-    """Tell whether a part is more than half of a name, which Trinidad (and Tobago) is not."""
-    return len(part.split()) > 1 or any(map(str.isdigit, part))
 
 
 def _initials(text: str) -> str:

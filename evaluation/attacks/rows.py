@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from evaluation.attacks.items import AttackItem, attack_words, family_of
 from evaluation.attacks.items import families as known_families
@@ -34,10 +34,8 @@ LAYOUTS = {
 REFERENCE_ORDER = "reference_order"
 
 
-class Frozen(BaseModel):
+class Frozen(BaseModel, frozen=True):
     """A value that does not change."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class AttackRow(Frozen):
@@ -158,16 +156,6 @@ def _changes(item: AttackItem, seed: int) -> Iterator[tuple[str, JudgeRequest]]:
             REFERENCE_ORDER,
             request.model_copy(update={"id": id, "references": tuple(references)}),
         )
-
-
-def check_task(examples: Sequence[LabelledExample]) -> None:
-    """Raise ``CustosError`` if an example is not of the task that is attacked."""
-    for example in examples:
-        if example.task != TASK:
-            raise CustosError(
-                f"row with id '{example.id}' is of task '{example.task}': the attacks are for "
-                f"quick-score judges ({TASK})"
-            )
 
 
 FIRST_BATCH, LARGEST_BATCH = 8, 128

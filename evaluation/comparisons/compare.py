@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.estimate import LEVEL, lowest_difference, mean, without_nan
 from evaluation.intervals import Mask, holm, sign_flip_p
@@ -123,6 +122,25 @@ def compare_evaluations(
             f"{first} and {second}: only {both.sum()} shared items have a label from both judges, "
             f"fewer than {min_common}"
         )
+    people = _compare_with_people(shared.examples, judge_a, judge_b, seed)
+    answerers = [answerer_of(example) for example in compress(shared.examples, both)]
+    a, b, scored_ids = judge_a.take(both), judge_b.take(both), np.array(ids)[both]
+    # Probabilities count where both judges gave some.
+    unlike = np.isnan((a.probabilities + b.probabilities).sum(axis=1, keepdims=True))
+    unsure = np.isnan(a.confidence + b.confidence)
+    # The clusters are the same, so one seed resamples both judges alike.
+    draws_a, draws_b = (
+        TallyDraws.of(
+            replace(
+                judge,
+                probabilities=np.where(unlike, np.nan, judge.probabilities),
+                confidence=np.where(unsure, np.nan, judge.confidence),
+            ),
+            seed,
+        )
+        for judge in (a, b)
+    )
+    only_a, only_b = a.right & ~b.right, ~a.right & b.right
     comparison = {
         "a": str(first),
         "b": str(second),
@@ -136,15 +154,26 @@ def compare_evaluations(
         "n_scored_a": int(judge_a.scored.sum()),
         "n_scored_b": int(judge_b.scored.sum()),
         "n_both_scored": int(both.sum()),
-        "questions": len(np.unique(judge_a.clusters[both])),
+        "questions": len(np.unique(a.clusters)),
         "seed": seed,
-        **_compare_outcomes(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
-        "favour": favour_change(
-            judge_a.take(both),
-            judge_b.take(both),
-            [answerer_of(example) for example in compress(shared.examples, both)],
-        ),
-        "annotators": _compare_with_people(shared.examples, judge_a, judge_b, seed),
+        "metrics": {
+            name: {
+                "a": float(METRICS[name].value(draws_a.total)),
+                "b": float(METRICS[name].value(draws_b.total)),
+                "difference": paired_difference(METRICS[name], draws_a, draws_b),
+            }
+            for name in COMPARED
+        },
+        "p": sign_flip_p(b.right.astype(np.float64) - a.right, a.clusters),
+        "n_both_right": int((a.right & b.right).sum()),
+        "n_neither_right": int((~a.right & ~b.right).sum()),
+        "n_only_a_right": int(only_a.sum()),
+        "n_only_b_right": int(only_b.sum()),
+        "n_labels_differ": int((a.predicted != b.predicted).sum()),
+        "only_a_right": scored_ids[only_a].tolist(),
+        "only_b_right": scored_ids[only_b].tolist(),
+        "favour": favour_change(a, b, answerers),
+        "annotators": people,
     }
     cleaned: dict[str, Any] = without_nan(comparison)
     return cleaned
@@ -185,49 +214,6 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
     if caution := few_questions(comparison["questions"]):
         lines.append(f"caution: {caution}")
     return "\n".join(lines)
-
-
-def _compare_outcomes(
-    a: Outcomes, b: Outcomes, ids: npt.NDArray[np.str_], seed: int
-) -> dict[str, Any]:
-    # The clusters are the same, so one seed resamples both judges alike.
-    draws_a, draws_b = (
-        TallyDraws.of(outcomes, seed) for outcomes in _with_probabilities_of_both(a, b)
-    )
-    compared = {
-        name: {
-            "a": float(METRICS[name].value(draws_a.total)),
-            "b": float(METRICS[name].value(draws_b.total)),
-            "difference": paired_difference(METRICS[name], draws_a, draws_b),
-        }
-        for name in COMPARED
-    }
-    only_a, only_b = a.right & ~b.right, ~a.right & b.right
-    return {
-        "metrics": compared,
-        "p": sign_flip_p(b.right.astype(np.float64) - a.right, a.clusters),
-        "n_both_right": int((a.right & b.right).sum()),
-        "n_neither_right": int((~a.right & ~b.right).sum()),
-        "n_only_a_right": int(only_a.sum()),
-        "n_only_b_right": int(only_b.sum()),
-        "n_labels_differ": int((a.predicted != b.predicted).sum()),
-        "only_a_right": ids[only_a].tolist(),
-        "only_b_right": ids[only_b].tolist(),
-    }
-
-
-def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
-    """Set probabilities and confidences that another judge lacks to nan."""
-    no_probabilities = np.any([np.isnan(j.probabilities).any(axis=1) for j in judges], axis=0)
-    no_confidence = np.any([np.isnan(judge.confidence) for judge in judges], axis=0)
-    return [
-        replace(
-            judge,
-            probabilities=np.where(no_probabilities[:, None], np.nan, judge.probabilities),
-            confidence=np.where(no_confidence, np.nan, judge.confidence),
-        )
-        for judge in judges
-    ]
 
 
 def _read_by_id(folder: Path) -> dict[str, tuple[LabelledExample, Verdict]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluation.correction.scores import Rate
 from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
@@ -31,10 +31,8 @@ CARD, REPORT = "reliability.json", "report.json"
 """Files of a judge's folder that say how it errs; the first one wins."""
 
 
-class Figure(BaseModel):
+class Figure(BaseModel, frozen=True):
     """A measured share with its 95 % interval; ``None`` where nothing was there to measure."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     value: float | None
     low: float | None
@@ -42,10 +40,8 @@ class Figure(BaseModel):
     n: int
 
 
-class ErrorRates(BaseModel):
+class ErrorRates(BaseModel, frozen=True):
     """How often a judge gave a rubric's best label where people did, and where they did not."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     label: str
     sensitivity: Figure

@@ -29,7 +29,6 @@ from evaluation.intervals import (
     design_bounds,
     wilson_half_width,
 )
-from judging.errors import CustosError
 from judging.verdicts.calibration import CHANCE
 
 MOST_QUESTIONS = 1 << 18
@@ -213,14 +212,8 @@ def labels_needed(
     """Find the smallest number of labels whose 95 % interval is expected to be narrow enough.
 
     ``half_width`` is a share: .03 is 3 points either side. A rate of .5 needs the most labels.
-    Other arguments as :func:`expected_half_widths`. Raise ``CustosError`` if a number is out of its
-    range.
+    Other arguments as :func:`expected_half_widths`.
     """
-    if not (half_width > 0 and items >= 2 and 0 < rate < 1 and -1 <= correlation <= 1):
-        raise CustosError(
-            "a plan needs a half-width above 0, two items or more, a rate between 0 and 1 and a "
-            f"correlation from -1 to 1, not {half_width}, {items}, {rate} and {correlation}"
-        )
     labels = np.arange(2, items + 1, dtype=np.float64)
     with_judge, alone = expected_half_widths(labels, items, rate, correlation, shape)
     return LabelPlan(

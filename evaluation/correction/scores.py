@@ -223,13 +223,6 @@ def unequal_probabilities(
 
 
 def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
-    if judge.ndim != 1 or human.shape != judge.shape:
-        raise CustosError(
-            f"one label per item is needed: the judge's have shape {judge.shape}, people's "
-            f"{human.shape}; mark items without a human label with nan"
-        )
-    if groups is not None and np.shape(groups) != judge.shape:
-        raise CustosError(f"{np.size(groups)} groups for {len(judge)} items; name one per item")
     wrong = np.flatnonzero(~((judge >= 0) & (judge <= 1)))
     if len(wrong):
         raise CustosError(

@@ -21,13 +21,12 @@ RUNS, TEMPERATURE, TOP_P = 5, 0.7, 0.95
 
 @dataclass(frozen=True)
 class Paradigm:
-    """A way to judge a pair."""
+    """A way to judge a pair by each response alone."""
 
     task: str
     mode: Literal["score", "critique"]
-    order: Callable[[Verdict, Verdict], dict[str, float]] | None = None
-    """Function from the verdicts on both responses to a posterior over A, B and None; ``None`` if
-    the judge sees both responses at once."""
+    order: Callable[[Verdict, Verdict], dict[str, float]]
+    """Function from the verdicts on both responses to a posterior over A, B and None."""
 
 
 def order_by_reward(first: Verdict, second: Verdict) -> dict[str, float]:
@@ -50,10 +49,9 @@ def order_by_score(first: Verdict, second: Verdict) -> dict[str, float]:
 PARADIGMS = {
     "bradley-terry": Paradigm("truthful-reward", "score", order_by_reward),
     "critique-score": Paradigm("truthful-critique-score", "critique", order_by_score),
-    "pure-label": Paradigm("truthful-pure-label", "score"),
-    "critique-label": Paradigm("truthful-pair", "critique"),
 }
-"""In the order of the paper's Table 2."""
+OF_PAIRS = {"truthful-pure-label", "truthful-pair"}
+"""Tasks of the paradigms in which a judge sees both responses at once."""
 
 
 def scoring_paradigm(card: JudgeCard | None) -> Paradigm | None:
@@ -63,7 +61,7 @@ def scoring_paradigm(card: JudgeCard | None) -> Paradigm | None:
     """
     tasks = set(card.tasks) if card else set()
     found = [each for each in PARADIGMS.values() if each.task in tasks]
-    return found[0] if len(found) == 1 and found[0].order else None
+    return found[0] if len(found) == 1 and not tasks & OF_PAIRS else None
 
 
 class PairsByScores:
@@ -76,24 +74,20 @@ class PairsByScores:
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Digest everything but the request that could change its verdict."""
-        return self.judge.fingerprint(paradigm_requests(request, self.paradigm)[0])
+        return self.judge.fingerprint(self._singles(request)[0])
 
     def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
         """Yield one verdict per pair, in order; none of its responses has one of its own."""
-        assert self.paradigm.order is not None
         pairs = list(requests)
-        singles = [each for pair in pairs for each in paradigm_requests(pair, self.paradigm)]
+        singles = [each for pair in pairs for each in self._singles(pair)]
         graded = iter(list(self.judge.grade(singles)))
         for pair, (first, second) in zip(pairs, zip(graded, graded, strict=True), strict=True):
             yield ordered(pair.id, first, second, self.paradigm.order)
 
-
-def paradigm_requests(request: JudgeRequest, paradigm: Paradigm) -> list[JudgeRequest]:
-    """Make what a judge is asked of a pair: the pair, or each response by itself."""
-    changed = request.model_copy(update={"task": paradigm.task, "mode": paradigm.mode})
-    if paradigm.order is None:
-        return [changed]
-    return [changed.model_copy(update={"responses": (each,)}) for each in request.responses]
+    def _singles(self, pair: JudgeRequest) -> list[JudgeRequest]:
+        """Make what the judge is asked of each response."""
+        asked = {"task": self.paradigm.task, "mode": self.paradigm.mode}
+        return [pair.model_copy(update={**asked, "responses": (text,)}) for text in pair.responses]
 
 
 def ordered(

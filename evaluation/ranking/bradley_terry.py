@@ -55,19 +55,11 @@ class MatchResults:
     def of(cls, rows: Iterable[tuple[str, str, str]]) -> MatchResults:
         """Read ``(model_a, model_b, outcome)`` rows, the outcome ``A``, ``B`` or ``tie``.
 
-        Raise ``CustosError`` if there are no rows, or a row has another outcome or the same model
-        on both sides; the error names the row.
+        Raise ``CustosError`` if there are no rows.
         """
         played = list(rows)
         if not played:
             raise CustosError("no matches to rank by: the data is empty")
-        for row, (a, b, outcome) in enumerate(played, 1):
-            if outcome not in HALF_POINTS:
-                raise CustosError(
-                    f"match {row}: outcome '{outcome}' is not one of {', '.join(HALF_POINTS)}"
-                )
-            if a == b:
-                raise CustosError(f"match {row}: '{a}' plays itself")
         names = tuple(sorted({name for a, b, _ in played for name in (a, b)}))
         index = {name: i for i, name in enumerate(names)}
         first, second = (np.array([index[row[side]] for row in played]) for side in (0, 1))

@@ -114,19 +114,17 @@ def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
     return ratings.reshape(-1, models)
 
 
-def elo_table(
-    results: MatchResults, k: float = ELO_K, shuffles: int = ELO_SHUFFLES, seed: int = 0
-) -> dict[str, dict[str, float]]:
+def elo_table(results: MatchResults) -> dict[str, dict[str, float]]:
     """Compute online Elo in the order played, and over random orders of the same matches.
 
     A model leads to ``as_played``, ``mean`` over the random orders, and ``order_low`` and
     ``order_high``, the middle 95 % of them, which show the effect of the order alone. They are no
     interval of the model's strength; ``bradley_terry`` has one.
     """
-    rng = np.random.default_rng(seed)
     as_played = np.arange(len(results))
-    orders = rng.permuted(np.tile(as_played, (shuffles, 1)), axis=1)
-    ratings = online_elo(results, np.concatenate([as_played[None], orders]), k)
+    orders = np.tile(as_played, (ELO_SHUFFLES, 1))
+    orders = np.random.default_rng(0).permuted(orders, axis=1)
+    ratings = online_elo(results, np.concatenate([as_played[None], orders]))
     spread = [percentile_interval(column) for column in ratings[1:].T]
     return {
         name: {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,13 +53,6 @@ def resolve_examples(
     return resolved
 
 
-def at_risk(examples: Sequence[LabelledExample], risk: float | None) -> list[LabelledExample]:
-    """Put a stated risk into examples; ``None`` leaves them as they are."""
-    if risk is None:
-        return list(examples)
-    return [example.model_copy(update={"risk": risk}) for example in examples]
-
-
 def uncalibrated_verdicts(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> list[Verdict]:
@@ -96,33 +90,26 @@ def seen_data(
     """
     if folder is None:
         return None
-    return {
-        "file": _use_of_file(folder / RECIPE_FILE, dataset_sha256),
-        "rows": count_trained_on(folder, requests),
-    }
 
+    def paths(split: Any) -> Sequence[Any]:
+        """List the files of a split of a recipe: it names none, one or several."""
+        return [split] if isinstance(split, str) else split or ()
 
-def _use_of_file(recipe_file: Path, dataset_sha256: str | None) -> str | None:
-    """Name how a run used the file of this hash; ``None`` if it did not, or does not say."""
-    try:
+    use = None
+    # A folder from elsewhere need not hold a recipe of ours.
+    with suppress(OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         with yaml_errors():
-            recipe = yaml.safe_load(recipe_file.read_text(encoding="utf-8"))
+            recipe = yaml.safe_load((folder / RECIPE_FILE).read_text(encoding="utf-8"))
         hashes = recipe["provenance"]["sha256"]
         files = {path for path, sha256 in hashes.items() if sha256 == dataset_sha256}
         data, replay = recipe["data"], recipe.get("replay") or {}
         uses = {
-            "trained on": {*_paths(data.get("train")), *_paths(replay.get("train"))},
-            "chosen by": {*_paths(data.get("val"))},
-            "calibrated on": {*_paths(data.get("cal"))},
+            "trained on": {*paths(data.get("train")), *paths(replay.get("train"))},
+            "chosen by": {*paths(data.get("val"))},
+            "calibrated on": {*paths(data.get("cal"))},
         }
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        return None  # A folder from elsewhere need not hold a recipe of ours.
-    return next((use for use, paths in uses.items() if files & paths), None)
-
-
-def _paths(split: Any) -> Sequence[Any]:
-    """List the files of a split of a recipe: it names none, one or several."""
-    return [split] if isinstance(split, str) else split or ()
+        use = next((name for name, of_use in uses.items() if files & of_use), None)
+    return {"file": use, "rows": count_trained_on(folder, requests)}
 
 
 FILE = "disagreements.csv"

@@ -214,15 +214,6 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def rate_lines(report: Mapping[str, Any]) -> list[str]:
-    """Write a sentence for each rubric of a report: what the judge adds to an error bar."""
-    return [
-        f"share of {measured['label']}, on as many rows without people's labels: "
-        f"{judged_text(measured['judged'])} ({rubric})"
-        for rubric, measured in report["error_rates"].items()
-    ]
-
-
 def judged_text(judged: Mapping[str, Any]) -> str:
     """Write a judged rate, the corrected one, and what the correction adds to the interval.
 
@@ -269,27 +260,29 @@ def markdown_templates(folder: Path) -> Environment:
     ``numbers`` (one cell for each of the named figures), ``header`` and ``row`` (lines of a table)
     and ``prefix``.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # this is Markdown, and ``row`` escapes what would break a table
-    )
+    # This is Markdown, and ``row`` escapes what would break a table.
+    environment = templates([folder], autoescape=False, keep_trailing_newline=True)
     environment.filters |= {
-        "with_interval": with_interval,
-        "p_value": p_value,
         "chance": chance_text,
-        "number": number,
         "intervals": lambda figures, names: [with_interval(figures[name]) for name in names],
         "numbers": lambda figures, names: [number(figures.get(name)) for name in names],
         "header": table_header,
         "row": table_row,
         "prefix": lambda text, prefix: f"{prefix}{text}",
     }
+    return environment
+
+
+def templates(folders: Sequence[Path], **options: Any) -> Environment:
+    """Build the environment of templates, with filters ``number``, ``with_interval``, ``p_value``.
+
+    ``options`` are those of ``jinja2.Environment``.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=FileSystemLoader(folders), **options)
+    environment.filters |= {"number": number, "with_interval": with_interval, "p_value": p_value}
     return environment
 
 
@@ -393,7 +386,12 @@ def summary_lines(
             WIDTH,
             subsequent_indent="  ",
         )
-    for line in filter(None, [*rate_lines(report), order_line(report["answerer_ranking"] or {})]):
+    rates = [
+        f"share of {measured['label']}, on as many rows without people's labels: "
+        f"{judged_text(measured['judged'])} ({rubric})"
+        for rubric, measured in report["error_rates"].items()
+    ]
+    for line in filter(None, [*rates, order_line(report["answerer_ranking"] or {})]):
         lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
     if report["annotators"]:
         each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])

@@ -20,11 +20,9 @@ from evaluation.report.markdown import (
     METRIC_NAMES,
     TEMPLATES,
     favour_lines,
-    number,
-    p_value,
     people_sentences,
     review_line,
-    with_interval,
+    templates,
 )
 from judging.errors import CustosError
 from judging.files.atomic import write_text
@@ -103,25 +101,12 @@ def page_templates(folder: Path = TEMPLATES) -> Environment:
     Templates can import ``sections.html`` of this room. They can use ``style``, ``script`` and
     ``script_hash``, and the filters ``number``, ``with_interval`` and ``p_value``.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader([folder, TEMPLATES]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates([folder, TEMPLATES], autoescape=True)
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     environment.globals |= {
         "style": (TEMPLATES / "page.css").read_text(encoding="utf-8"),
         "script": script,
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    }
-    environment.filters |= {
-        "number": number,
-        "with_interval": with_interval,
-        "p_value": p_value,
     }
     return environment
 

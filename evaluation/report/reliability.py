@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY
 from evaluation.report.markdown import TEMPLATES, markdown_templates, with_interval
@@ -34,8 +33,6 @@ COPIED = (
 
 
 class _AttackRate(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     hits: int
     n: int
     value: float | None
@@ -44,15 +41,11 @@ class _AttackRate(BaseModel):
 
 
 class _Family(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
     called_correct: _AttackRate
 
 
 class Attacks(BaseModel):
     """The figures of ``attacks.json`` that a card shows."""
-
-    model_config = ConfigDict(extra="ignore")
 
     attacks: dict[str, _Family]
     controls: dict[str, _Family]
@@ -66,14 +59,8 @@ class Attacks(BaseModel):
             raise FieldError.from_validation(error, str(path)) from None
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Examples of one data set, with the verdicts and the report of a judge."""
-
-    examples: Sequence[LabelledExample]
-    """Examples from :func:`evaluation.report.evaluate.resolve_examples`."""
-    verdicts: Sequence[Verdict]
-    report: Mapping[str, Any]
+Measured = tuple[Sequence[LabelledExample], Sequence[Verdict], Mapping[str, Any]]
+"""Resolved examples of one data set, with the verdicts and the report of a judge."""
 
 
 def make_card(
@@ -92,15 +79,14 @@ def make_card(
     """
     rubrics = {
         get_task(example.task).full_rubric(example)
-        for measured in data.values()
-        for example, verdict in zip(measured.examples, measured.verdicts, strict=True)
+        for examples, verdicts, _ in data.values()
+        for example, verdict in zip(examples, verdicts, strict=True)
         if verdict.label is not None
     }
     trained = judge.card.tasks if judge.card else {}
     known = {f"{task}/{rubric}" for task, rubrics_of in trained.items() for rubric in rubrics_of}
     shown = {}
-    for name, measured in data.items():
-        report = measured.report
+    for name, (_, _, report) in data.items():
         seconds, num_scored = report["seconds"], report["metrics"]["accuracy"]["n"]
         shown[name] = {
             **{part: report[part] for part in COPIED},
@@ -124,7 +110,9 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     text = render_card(card)
     write_text(folder / MARKDOWN, f"# {card['judge']}\n\n{text}")
     if (readme := read_readme(folder)) is not None:
-        write_text(folder / README, with_section(readme, text))
+        earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+        replaced, count = earlier.subn(lambda _: text, readme, count=1)
+        write_text(folder / README, replaced if count else f"{readme.rstrip()}\n\n{text}")
 
 
 def read_readme(folder: Path) -> str | None:
@@ -143,14 +131,6 @@ def render_card(card: Mapping[str, Any]) -> str:
     """Lay out the section of a card as Markdown, from its heading on."""
     template = markdown_templates(TEMPLATES).get_template("reliability.md")
     return template.render(card=card, heading=HEADING)
-
-
-def with_section(readme: str, section: str) -> str:
-    """Put the section of a card into a page: in place of an earlier one, or at the end."""
-    earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-    if earlier.search(readme):
-        return earlier.sub(lambda _: section, readme, count=1)
-    return f"{readme.rstrip()}\n\n{section}"
 
 
 def risk_to_state(judge: Judge, examples: Sequence[LabelledExample]) -> float | None:

@@ -120,6 +120,13 @@ def build_report(
     measured = measure(judge, seed=seed)
     unscored = np.bincount(judge.human[~judge.scored], minlength=len(labels))
     answerers = [answerer_of(example) for example in examples]
+    pairs = None
+    if set(labels) <= set(PAIR_LABELS) and all(len(each.responses) == 2 for each in examples):
+        pairs = {
+            "measures": measure_pairs(examples, verdicts, seed),
+            "order": order_effects(examples, verdicts, seed),
+            "length": verbosity_effect(examples, verdicts, seed),
+        }
     report: dict[str, Any] = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
@@ -131,7 +138,7 @@ def build_report(
         "per_class": per_class(total),
         "error_types": measure_error_types(judge, seed),
         "error_rates": error_rates(examples, verdicts),
-        "pairs": _pairs(examples, verdicts, labels, seed),
+        "pairs": pairs,
         "self_consistency": {
             name: self_consistency(runs, [each.group or each.asked for each in examples])
             for name, runs in (drawn or {}).items()
@@ -373,19 +380,3 @@ def _calibration(
             "nll": float(total.nll),
         }
     return measured or None
-
-
-def _pairs(
-    examples: Sequence[LabelledExample],
-    verdicts: Sequence[Verdict],
-    labels: Sequence[str],
-    seed: int,
-) -> dict[str, Any] | None:
-    """Measure pairwise verdicts; ``None`` where these are none."""
-    if not (set(labels) <= set(PAIR_LABELS) and all(len(e.responses) == 2 for e in examples)):
-        return None
-    return {
-        "measures": measure_pairs(examples, verdicts, seed),
-        "order": order_effects(examples, verdicts, seed),
-        "length": verbosity_effect(examples, verdicts, seed),
-    }

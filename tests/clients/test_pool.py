@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.shared.judges import load_judge, load_named_judges
+from cli.shared.judges import EngineOptions, load_named_judges
 from clients import pool as pools
 from clients.connection import ServerRefusal
 from clients.pool import COOL_OFF, JudgePool
@@ -236,7 +236,9 @@ def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
     models: list[FakeServer], backbone: Backbone, alone: Judge
 ) -> None:
     """Through the service in front of the servers, as a client sees it."""
-    judge = load_judge("openai", f"m={backbone.name}", [fake.url for fake in models], "", 4, 60)
+    judge = EngineOptions(
+        "openai", base_url=[fake.url for fake in models], concurrency=4, deadline=60
+    ).load_judge(f"m={backbone.name}")
     answer_after(models[1], 10 * MODEL_CALL)
     kill_after(models[2], len(models[2].seen) + 3)
     for fake in models:
@@ -278,4 +280,4 @@ def test_unlike_model_servers_are_refused(models: list[FakeServer], backbone: Ba
     with pytest.raises(CustosError, match="and http://.* does not: their verdicts would differ"):
         pooled(models, backbone)
     with pytest.raises(CustosError, match="given twice"):
-        load_judge("openai", f"m={backbone.name}", [models[0].url] * 2, "", 4, 60)
+        EngineOptions("openai", base_url=[models[0].url] * 2).load_judge(f"m={backbone.name}")

@@ -155,7 +155,7 @@ def test_the_table_names_the_model_of_every_script() -> None:
 
 
 def test_every_contract_is_of_a_task_that_custos_tasks_shows() -> None:
-    shown = {describe(task).name for task in TASKS}
+    shown = {describe(task)["name"] for task in TASKS}
     assert shown == set(task_names()) >= {contract.task for contract in CHAT_CONTRACTS}
 
 

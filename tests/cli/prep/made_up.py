@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from cli.prep.app import app
+from cli.main import prep_app as app
 from judging.files.records import read_records
 from judging.types import LabelledExample
 

@@ -50,7 +50,9 @@ def test_serves_until_interrupted() -> None:
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cli.service.serve.load_judge", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr(
+        "cli.shared.judges.EngineOptions.load_judge", lambda *_: pytest.fail("loaded")
+    )
     with bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--port", str(port)])
@@ -70,7 +72,7 @@ def test_what_the_operator_allows_holds_for_named_judges_and_for_the_untrained_o
     def load_judge(*_: Any, **__: Any) -> FakeJudge:
         return FakeJudge()
 
-    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load_judge)
     monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
     monkeypatch.setattr(
         "serve.server.run", lambda app, service, listener, load, *_: loaded.append(load())
@@ -89,10 +91,10 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
     given: list[Any] = []
 
     def load_judge(*settings: Any, **patience: Any) -> FakeJudge:
-        given.append((settings[-1], patience))
+        given.append((settings[0].deadline, patience))
         return FakeJudge()
 
-    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load_judge)
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
     result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])
@@ -230,7 +232,7 @@ def test_the_log_names_the_gpu_of_the_judges(
         return FakeJudge()
 
     with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load_judge)
     monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     with caplog.at_level(logging.INFO, "custos.serve"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from cli.shards.shards import ShardSettings
+from cli.shards import ShardSettings
 from data_prep.tables.mapping import TableMapping
 from judging.types import JudgeRequest, Verdict
 from tests.serve.made_up import FakeJudge, row

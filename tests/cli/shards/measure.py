@@ -25,9 +25,9 @@ PAUSE = 1.0
 RUN = """
 import functools, sys
 from pathlib import Path
-from cli.shards.run import RayPool
-from cli.shards.shards import ShardSettings
-from cli.shards.run import grade_shards
+from cli.shards import RayPool
+from cli.shards import ShardSettings
+from cli.shards import grade_shards
 from data_prep.tables.mapping import TableMapping
 from tests.cli.shards.made_up import MeasuredJudge
 

@@ -22,8 +22,8 @@ SECONDS = 600
 RUN = f"""
 import functools, sys
 from pathlib import Path
-from cli.shards.run import RayPool
-from cli.shards.run import grade_shards
+from cli.shards import RayPool
+from cli.shards import grade_shards
 from tests.cli.shards.made_up import SETTINGS, LoggingJudge
 
 folder = Path(sys.argv[1])

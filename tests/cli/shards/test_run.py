@@ -16,17 +16,21 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from cli import shards as worker
 from cli.main import app
-from cli.shards import run as worker
-from cli.shards.run import (
+from cli.shards import (
     Load,
     RayPool,
+    Shard,
     ShardOutcome,
+    ShardSettings,
     ShardWorker,
     grade_shard,
     grade_shards,
+    list_shards,
+    read_records,
 )
-from cli.shards.shards import Shard, ShardSettings, list_shards, read_records, total
+from cli.shared.verdicts import Summary
 from judging.errors import CustosError
 from judging.judge import Judge
 from tests.cli.shards.conftest import Plain
@@ -46,13 +50,11 @@ class PoolHere(RayPool):
         self,
         shards: Sequence[Shard],
         num_workers: int,
-        load: Load,
-        settings: ShardSettings,
-        judge: str | None,
+        worker: tuple[Load, ShardSettings, str | None],
     ) -> Iterator[ShardOutcome]:
-        worker = ShardWorker(load, settings, judge)
+        here = ShardWorker(*worker)
         for shard in shards:
-            [text] = worker({"shard": [shard.model_dump_json()]})["outcome"]
+            [text] = here({"shard": [shard.model_dump_json()]})["outcome"]
             yield ShardOutcome.model_validate_json(text)
 
 
@@ -154,7 +156,7 @@ def test_machines_with_different_judges_are_refused(folder: Path) -> None:
     class TwoMachines(PoolHere):
         def grade(self, shards: Sequence[Shard], *arguments: object) -> Iterator[ShardOutcome]:
             for shard in shards[:2]:
-                yield from super().grade([shard], 1, lambda: next(judges), SETTINGS, None)
+                yield from super().grade([shard], 1, (lambda: next(judges), SETTINGS, None))
 
     files = f"{folder}/in/*.jsonl", f"{folder}/out/*.jsonl"
     with pytest.raises(CustosError, match="s1.jsonl is graded by another judge"):
@@ -271,7 +273,10 @@ def test_the_verdicts_are_those_of_plain_grading(
     assert graded == plain(tmp_path / f"s0.{source}", f".{out}")
     assert (record.statuses, record.failure) == ({"scored": 10}, None)
     assert read_records([shard]) == {shard.source: record}
-    total([record, record]).show("out")
+    counts = Summary(())
+    for each in (record, record):
+        counts.add(each.statuses, each.tallies)
+    counts.show("out")
     told = capsys.readouterr().out.splitlines()
     assert told[1:] == ["fake graded 20 under hieval-qs/plain/all: 12 Correct, 8 Wrong"]
 
@@ -300,7 +305,7 @@ def test_a_row_without_a_verdict_is_in_the_record(tmp_path: Path) -> None:
         file.write("{\n")
     [shard] = list_shards(f"{tmp_path}/s0.jsonl", f"{tmp_path}/out/*.jsonl")
     record = grade_shard(shard, FakeJudge(), "digest", SETTINGS)
-    assert (record.num_rows, record.num_failed) == (3, 1)
+    assert (record.statuses.total(), record.num_failed) == (3, 1)
     assert (record.failure or "").startswith("row 3: not valid JSON")
 
 

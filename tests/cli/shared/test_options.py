@@ -201,7 +201,7 @@ def test_grading_names_the_gpu_that_judges(
         return FakeJudge()
 
     with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.shared.judges.load_judge", load)
+    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load)
     options = EngineOptions()
     with contextlib.redirect_stderr(io.StringIO()) as shown:
         options.load_grader(["mine"])

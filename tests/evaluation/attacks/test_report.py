@@ -10,17 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.attacks.items import read_items
-from evaluation.attacks.report import (
-    ALONE,
-    FLOORS,
-    AttackReport,
-    StabilityReport,
-    at_floors,
-    measure_stability,
-    render_markdown,
-    render_page,
-    write_attacks,
-)
 from evaluation.attacks.rows import (
     LAYOUTS,
     REFERENCE_ORDER,
@@ -30,7 +19,20 @@ from evaluation.attacks.rows import (
     summarise_search,
     wrong_answers,
 )
-from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
+from evaluation.attacks.run import (
+    ALONE,
+    FLOORS,
+    AttackOptions,
+    AttackPlan,
+    AttackReport,
+    StabilityReport,
+    at_floors,
+    measure_stability,
+    render_markdown,
+    render_page,
+    run_attacks,
+    write_attacks,
+)
 from evaluation.baselines import containment
 from evaluation.outcomes import NothingScored
 from judging.errors import CustosError

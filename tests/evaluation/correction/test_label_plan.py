@@ -23,7 +23,6 @@ from evaluation.estimate import lowest_difference, share
 from evaluation.intervals import Ints
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike
-from judging.errors import CustosError
 from judging.verdicts.calibration import HeldOutVerdicts
 
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
@@ -74,17 +73,6 @@ def test_correlation_is_that_of_the_two_labels(
     covariance = np.cov(people.ravel(), judge.ravel(), aweights=table.ravel(), ddof=0)
     expected = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
     assert judge_correlation(rate, sensitivity, specificity) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("half_width", "items", "rate", "correlation"),
-    [(0.0, 100, 0.5, 0.5), (0.1, 1, 0.5, 0.5), (0.1, 100, 1.0, 0.5), (0.1, 100, 0.5, 1.5)],
-)
-def test_a_plan_from_impossible_numbers_is_refused(
-    half_width: float, items: int, rate: float, correlation: float
-) -> None:
-    with pytest.raises(CustosError, match="a plan needs"):
-        labels_needed(half_width, items, rate, correlation)
 
 
 SHAPES = [Questions(), Questions(10, 10, 0.3)]

@@ -112,15 +112,12 @@ GOOD = [1.0, 0, 1, 0]
 @pytest.mark.parametrize(
     ("judge", "human", "groups", "message"),
     [
-        (GOOD, [1.0, 0, NAN], None, r"shape \(4,\), people's \(3,\)"),
-        ([[1.0, 0]], [[1.0, 0]], None, "one label per item"),
         ([1.0, NAN, 1, 0], [1.0, 0, 1, NAN], None, "item 1: the judge's label is nan"),
         ([1.0, 0, 1.5, 0], [1.0, 0, 1, NAN], None, "item 2: the judge's label is 1.5"),
         (GOOD, [1.0, 0, NAN, 2], None, "item 3: people's label is 2.0"),
         (GOOD, [1.0, NAN, NAN, NAN], None, "of 1 independent groups"),
         (GOOD, [NAN] * 4, None, "of 0 independent groups"),
         (GOOD, [1.0, 0, 1, NAN], [3, 3, 3, 4], "of 1 independent groups"),
-        (GOOD, [1.0, 0, 1, NAN], [3, 3], "2 groups for 4 items"),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(

@@ -11,8 +11,8 @@ import pytest
 
 from data_prep.tables.examples import read_examples
 from data_prep.tables.mapping import TableMapping
-from evaluation.attacks.report import attack_caution
 from evaluation.attacks.rows import Share, measure_share
+from evaluation.attacks.run import attack_caution
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
 from evaluation.report.evaluate import FILE, OwnShape, find_disagreements, write_disagreements

@@ -1,8 +1,9 @@
 """Many files graded by workers on a Ray cluster, each with a judge of its own.
 
-Ray Data hands out the names of shards and gets back their records. Rows are read, graded and
-written inside a worker, so they never fill the cluster's object store, and a worker has one shard
-at a time: it takes the next one when it has committed this one.
+Shards are files of a table, on a disk that all workers see or in a bucket. Ray Data hands out their
+names and gets back their records. Rows are read, graded and written inside a worker, so they never
+fill the cluster's object store, and a worker has one shard at a time: it takes the next one when it
+has committed this one.
 """
 
 from __future__ import annotations
@@ -11,56 +12,215 @@ import functools
 import logging
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Any
 
 import typer
-from pydantic import BaseModel
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+from pydantic import BaseModel, ValidationError
 from rich.progress import TextColumn
 
-from cli.shards.shards import (
-    RECORDS,
-    Shard,
-    ShardRecord,
-    ShardSettings,
-    delete,
-    fetch,
-    list_shards,
-    read_records,
-    total,
-    version_of,
-    whole_file,
-)
 from cli.shared.outputs import claim
 from cli.shared.tables import read_requests
-from cli.shared.verdicts import Summary, fail_unless_allowed, holds_verdicts, write_verdicts
-from clients.kept_verdicts import Grader, fill_verdicts, partial_file
+from cli.shared.verdicts import (
+    OUT_SUFFIXES,
+    JudgeTally,
+    Summary,
+    fail_unless_allowed,
+    holds_verdicts,
+    write_verdicts,
+)
+from clients.kept_verdicts import Grader, fill_verdicts, judge_digest, partial_file
+from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table
 from judging.errors import CustosError, error_text
 from judging.files.kept_work import locked
-from judging.files.records import write_json
+from judging.files.records import ROW_SUFFIXES, write_json
 from judging.fingerprint import digest
 from judging.models.devices import num_cores
 from judging.progress import ProgressBar
-from judging.tasks import get_task, task_names
-from judging.types import JudgeRequest
+from judging.types import FAILURES
 
 LOCAL = "local"
 """Address that starts a cluster of this machine alone."""
-OBJECT_STORE = 128 * 2**20
-"""Bytes of the object store of a local cluster; only names and records go through it."""
-TIMED_OUT = "timed out during startup"
-"""Words of Ray's error on a machine that is too busy."""
 TRIES = 3
 """Workers that may die on one shard, such as for want of memory, before it is given up."""
 
+RECORDS = "_graded"
+"""Folder of the records, beside the verdicts; readers of tables skip names that begin so."""
+VERSION_FIELDS = ("size", "mtime", "ETag", "etag", "generation")
+"""What file systems tell of a file that changes with its content."""
+
 Load = Callable[[], Grader]
 """Loads a judge; sent to the workers."""
+
+
+class Shard(BaseModel, frozen=True):
+    """One file of a table, and the files that are made of it; each a path or a URL."""
+
+    source: str
+    version: str
+    """Digest of the source's size and time or, in a bucket, of its ETag."""
+    out: str
+    record: str
+
+
+def list_shards(source: str, out: str) -> list[Shard]:
+    """List the shards that a pattern matches, in the order of their names.
+
+    ``source`` is a path or URL with ``*``, such as ``answers/*.parquet``; the last part of ``out``
+    has one ``*``, which stands for a shard's name. Raises ``CustosError`` if nothing matches, a
+    pattern is not of this form, its kind of file system is not installed, or two shards would have
+    the same output.
+    """
+    system, path = _open(out)
+    folder, name = PurePosixPath(path).parent, PurePosixPath(path).name
+    if name.count("*") != 1 or "*" in str(folder) or Path(name).suffix not in OUT_SUFFIXES:
+        raise CustosError(
+            f"--out '{out}': with --ray, name a file for each shard, such as 'verdicts/*.jsonl'; "
+            f"the ending is one of {', '.join(OUT_SUFFIXES)}"
+        )
+    shards = []
+    for url, version in _versions(source).items():
+        shard = PurePosixPath(url)
+        if shard.suffix not in ROW_SUFFIXES:
+            raise CustosError(f"{url}: expected one of {', '.join(ROW_SUFFIXES)}")
+        out_name = name.replace("*", shard.stem)
+        verdicts = _url(system, folder / out_name)
+        record = _url(system, folder / RECORDS / f"{out_name}.json")
+        shards.append(Shard(source=url, version=version, out=verdicts, record=record))
+    if not shards:
+        raise CustosError(f"--in '{source}': no file has such a name")
+    [(verdicts, count)] = Counter(shard.out for shard in shards).most_common(1)
+    if count > 1:
+        raise CustosError(f"--in '{source}': {count} shards would be written to {verdicts}")
+    if {shard.source for shard in shards} & _versions(out).keys():
+        raise CustosError(f"--out '{out}': these are the files of --in")
+    return shards
+
+
+def _open(url: str) -> tuple[Any, str]:
+    """Find the file system of a path or URL, and the path in it."""
+    try:
+        system, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:  # s3fs, gcsfs and others are packages of their own
+        raise CustosError(f"{url}: {error}") from None
+    return system, path
+
+
+def _url(system: Any, path: PurePosixPath | str) -> str:
+    plain = str(path)
+    return plain if isinstance(system, LocalFileSystem) else str(system.unstrip_protocol(plain))
+
+
+def _versions(pattern: str) -> dict[str, str]:
+    """Read the version of every file that a pattern matches, in the order of their names."""
+    system, path = _open(pattern)
+    return {
+        _url(system, name): _version(info)
+        for name, info in sorted(system.glob(path, detail=True).items())
+        if info["type"] == "file"
+    }
+
+
+def _version(info: Mapping[str, Any]) -> str:
+    return digest({name: str(info[name]) for name in VERSION_FIELDS if name in info})
+
+
+def version_of(url: str) -> str:
+    """Read the version of a file as it is now."""
+    system, path = url_to_fs(url)
+    system.invalidate_cache()
+    return _version(system.info(path))
+
+
+def fetch(url: str, folder: Path) -> Path:
+    """Bring a file to this machine: itself, or a copy in a folder."""
+    system, path = url_to_fs(url)
+    if isinstance(system, LocalFileSystem):
+        return Path(path)
+    folder.mkdir(exist_ok=True)
+    copy = folder / PurePosixPath(path).name
+    system.get_file(path, str(copy))
+    return copy
+
+
+@contextmanager
+def whole_file(url: str, folder: Path) -> Iterator[Path]:
+    """Yield the file to write for a path or URL, which is never seen in parts.
+
+    On a disk this is left to the writer, which has to be one of custos's own. For a bucket the file
+    is written to ``folder``, and the object appears when all of it is there.
+    """
+    system, path = url_to_fs(url)
+    if isinstance(system, LocalFileSystem):
+        yield Path(path)
+        return
+    folder.mkdir(exist_ok=True)
+    local = folder / PurePosixPath(path).name
+    yield local
+    system.put_file(str(local), path)
+
+
+class ShardSettings(BaseModel, frozen=True):
+    """Settings that the verdicts on a shard depend on, beside its rows and the judge."""
+
+    mapping: TableMapping
+    risk: float | None
+    batch: int
+
+    @property
+    def key(self) -> str:
+        """Hash the settings."""
+        return digest(self.model_dump(mode="json"))
+
+
+class ShardRecord(BaseModel, frozen=True):
+    """Record of a graded shard; written when its verdicts are complete."""
+
+    version: str
+    """Version of the source."""
+    settings: str
+    """Key of the settings."""
+    judge: str
+    """Digest of the judge."""
+    seconds: float
+    statuses: Counter[str]
+    tallies: list[tuple[str, str, JudgeTally]]
+    """Name of a judge, rubric, and what was counted."""
+    failure: str | None
+    """First row without a verdict, with the reason; ``None`` if all rows have one."""
+
+    @property
+    def num_failed(self) -> int:
+        """Count the rows that have no verdict."""
+        return sum(self.statuses[status] for status in FAILURES)
+
+
+def read_records(shards: Sequence[Shard]) -> dict[str, ShardRecord]:
+    """Read the records of those shards that are done and have not changed since, by source."""
+    if not shards:
+        return {}
+    system, _ = url_to_fs(shards[0].record)
+    # In a bucket many are read at once; those that do not exist are left out.
+    contents = system.cat([url_to_fs(shard.record)[1] for shard in shards], on_error="omit")
+    records = {}
+    for shard in shards:
+        try:
+            content = contents.get(url_to_fs(shard.record)[1], b"")
+            record = ShardRecord.model_validate_json(content)
+        except ValidationError:  # there is none, or it is damaged
+            continue
+        if record.version == shard.version and system.exists(url_to_fs(shard.out)[1]):
+            records[shard.source] = record
+    return records
 
 
 def grade_shards(
@@ -76,10 +236,8 @@ def grade_shards(
     """Grade all shards of a table that are not done.
 
     ``source`` and ``out`` are patterns. ``load`` loads the judge, on a worker, whose price for an
-    hour is 0 if unknown. ``retry_failed`` grades shards again that have failed rows;
-    ``allow_failed`` exits with status 0 even if something failed. Raises ``CustosError`` if the
-    patterns do not go together, the cluster cannot be used, or earlier shards were graded in
-    another way.
+    hour is 0 if unknown. Raises ``CustosError`` if the patterns do not go together, the cluster
+    cannot be used, or earlier shards were graded in another way.
     """
     shards = list_shards(source, out)
     records: dict[str, ShardRecord] = {}
@@ -102,7 +260,8 @@ def grade_shards(
             add(name, record)
         for shard in shards if retry_failed else ():
             if shard.source in records and records[shard.source].num_failed:
-                delete(shard.record)  # so that it is not done any more
+                system, path = url_to_fs(shard.record)
+                system.rm_file(path)  # so that it is not done any more
                 del records[shard.source]
         left = [shard for shard in shards if shard.source not in records]
         for shard in left if is_local else ():
@@ -112,13 +271,14 @@ def grade_shards(
         else:
             num_done = len(records)
             judge = next((record.judge for record in records.values()), None)
+            worker = (load, settings, judge)
             with pool.connected() as num_workers:
                 started = monotonic()
 
                 def effort() -> str:
                     """Sum up the rows of this run, their rate, and what they cost."""
                     seconds = monotonic() - started
-                    num_rows = sum(each.num_rows for each in list(records.values())[num_done:])
+                    num_rows = sum(each.statuses.total() for each in [*records.values()][num_done:])
                     hours = num_workers * seconds / 3600
                     cost = f", cost {hours * price:.2f}" if price else ""
                     rate = f"{num_rows / seconds:,.0f} rows/s"
@@ -127,7 +287,7 @@ def grade_shards(
                 with ProgressBar(TextColumn("{task.fields[effort]}")) as progress:
                     done = len(records)
                     bar = progress.add_task("shards", total=len(shards), completed=done, effort="")
-                    for outcome in pool.grade(left, num_workers, load, settings, judge):
+                    for outcome in pool.grade(left, num_workers, worker):
                         if outcome.ends_run:
                             raise CustosError(outcome.error)
                         if outcome.record is None:
@@ -136,7 +296,10 @@ def grade_shards(
                             add(outcome.source, outcome.record)
                         progress.update(bar, completed=len(records), effort=effort())
                     typer.echo(effort(), err=True)
-    total(records.values()).show(out)
+    counts = Summary(())
+    for record in records.values():
+        counts.add(record.statuses, record.tallies)
+    counts.show(out)
     failures = []
     if missing := [shard.source for shard in shards if shard.source not in records]:
         first = errors.get(missing[0], f"{missing[0]}: every worker that had it died")
@@ -164,22 +327,22 @@ class ShardOutcome(BaseModel):
     """True if no other shard could be graded either."""
 
 
+@dataclass
 class ShardWorker:
     """Worker that loads a judge with its first shard and keeps it.
 
     ``judge`` is the digest of the judge of earlier shards; ``None`` if there are none.
     """
 
-    def __init__(self, load: Load, settings: ShardSettings, judge: str | None) -> None:
-        self._load = load
-        self._settings = settings
-        self._expected = judge
+    load: Load
+    settings: ShardSettings
+    judge: str | None
 
     @cached_property
-    def _judge(self) -> tuple[Grader, str]:
-        grader = self._load()
+    def _loaded(self) -> tuple[Grader, str]:
+        grader = self.load()
         judge = judge_digest(grader)
-        if self._expected not in (None, judge):
+        if self.judge not in (None, judge):
             raise CustosError(
                 "the judge or the version of a package is not that of the shards that are done; "
                 "name another --out"
@@ -193,12 +356,12 @@ class ShardWorker:
 
     def _grade(self, shard: Shard) -> ShardOutcome:
         try:
-            grader, judge = self._judge
+            grader, judge = self._loaded
         except CustosError as error:
             return ShardOutcome(source=shard.source, error=str(error), ends_run=True)
         try:
-            record = read_records([shard]).get(shard.source)
-            record = record or grade_shard(shard, grader, judge, self._settings)
+            known = read_records([shard]).get(shard.source)
+            record = known or grade_shard(shard, grader, judge, self.settings)
         except (CustosError, OSError) as error:
             return ShardOutcome(source=shard.source, error=error_text(error))
         return ShardOutcome(source=shard.source, record=record)
@@ -230,16 +393,22 @@ class RayPool:
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         options: dict[str, Any] = {}
-        if self.address == LOCAL:
-            options = {
-                "num_cpus": self.num_workers or num_cores(),
-                "object_store_memory": OBJECT_STORE,
-                "include_dashboard": False,
-            }
+        if self.address == LOCAL:  # only names and records go through the store
+            options = {"num_cpus": self.num_workers or num_cores(), "include_dashboard": False}
+            options["object_store_memory"] = 128 * 2**20
         try:
             ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False, **options)
         except Exception as error:  # noqa: BLE001  Ray has no class of its own for this
-            raise CustosError(f"--ray {self.address}: {self._fault(str(error))}") from None
+            reason = str(error).strip().partition("\n")[0]
+            if "timed out during startup" in reason:
+                fault = "Ray did not start within 30 s; the machine is too busy: give the same "
+                fault += "command again"
+            elif self.address == LOCAL:
+                fault = f"Ray does not start: {reason}"
+            else:
+                fault = "no Ray cluster answers there; start one with 'ray start --head', or "
+                fault += f"correct the address: {reason}"
+            raise CustosError(f"--ray {self.address}: {fault}") from None
         try:
             context = DataContext.get_current()
             context.enable_progress_bars = False
@@ -252,21 +421,6 @@ class RayPool:
         finally:
             ray.shutdown()
 
-    def _fault(self, error: str) -> str:
-        """Say why there is no cluster to work on, and what to do."""
-        if TIMED_OUT in error:
-            return (
-                "Ray did not start within 30 s; the machine is too busy: give the same command "
-                "again"
-            )
-        reason = error.strip().partition("\n")[0]
-        if self.address == LOCAL:
-            return f"Ray does not start: {reason}"
-        return (
-            "no Ray cluster answers there; start one with 'ray start --head', or correct the "
-            f"address: {reason}"
-        )
-
     def _gpus(self, resources: Mapping[str, float]) -> float:
         return min(1, resources.get("GPU", 0)) if self.gpus is None else self.gpus
 
@@ -274,13 +428,11 @@ class RayPool:
         self,
         shards: Sequence[Shard],
         num_workers: int,
-        load: Load,
-        settings: ShardSettings,
-        judge: str | None,
+        worker: tuple[Load, ShardSettings, str | None],
     ) -> Iterator[ShardOutcome]:
         """Grade at least one shard on the connected cluster; yield outcomes, the first one first.
 
-        ``load``, ``settings`` and ``judge`` are those of :class:`ShardWorker`.
+        ``worker`` are the arguments of :class:`ShardWorker`.
         """
         import ray
         from ray.data import ActorPoolStrategy
@@ -290,7 +442,7 @@ class RayPool:
         rows = [{"shard": shard.model_dump_json()} for shard in shards]
         outcomes = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             ShardWorker,
-            fn_constructor_args=(load, settings, judge),
+            fn_constructor_args=worker,
             batch_size=1,
             compute=ActorPoolStrategy(
                 size=min(num_workers, len(shards)), max_tasks_in_flight_per_actor=1
@@ -341,15 +493,3 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
         with whole_file(shard.record, folder / "record") as path:
             write_json(path, record.model_dump(mode="json"))
     return record
-
-
-def judge_digest(grader: Grader) -> str:
-    """Hash what could change a judge's verdicts under any task."""
-    fingerprints = {}
-    for name in task_names():
-        request = JudgeRequest.model_validate(get_task(name).example_row())
-        try:
-            fingerprints[name] = grader.fingerprint(request)
-        except CustosError:  # the judge does not take the task
-            continue
-    return digest(fingerprints)

@@ -1,1 +1,0 @@
-"""Grading of many files, the shards of a table, by a pool of workers."""
