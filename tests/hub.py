@@ -124,7 +124,7 @@ _TEXT3 = {
     **{"attention_bias": False, "dtype": "bfloat16", "head_dim": 8},
     **{"max_position_embeddings": 262144, "rope_theta": 5000000},
     "rope_scaling": {
-        **{"mrope_interleaved": True, "mrope_section": [2, 1, 1], "rope_type": "default"},
+        **{"mrope_interleaved": True, "mrope_section": [2, 1, 1], "rope_type": "default"}
     },
 }
 _IMAGES3 = {
@@ -240,11 +240,7 @@ LAYOUTS: dict[str, HubLayout] = {
                 },
             },
             "tie_word_embeddings": False,
-            "vision_config": {
-                **_VISION3,
-                "deepstack_visual_indexes": [],
-                "model_type": "qwen3_5",
-            },
+            "vision_config": {**_VISION3, "deepstack_visual_indexes": [], "model_type": "qwen3_5"},
         },
         _VIDEO3,
         generation=None,

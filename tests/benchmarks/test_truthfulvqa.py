@@ -25,10 +25,7 @@ from benchmarks.truthfulvqa.benchmark import (
     OVER_LEVELS,
     cai,
 )
-from benchmarks.truthfulvqa.logits import (
-    measure_lal,
-    option_logits,
-)
+from benchmarks.truthfulvqa.logits import measure_lal, option_logits
 from clients.chat import JobResult, Reply
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import read_image

@@ -29,12 +29,7 @@ from tests.evaluation.made_up import example
 
 def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
     return JudgeRequest.model_validate(
-        {
-            "question": "?",
-            "references": references,
-            "response": response,
-            "reference_mode": mode,
-        }
+        {"question": "?", "references": references, "response": response, "reference_mode": mode}
     )
 
 

@@ -31,12 +31,7 @@ from tests.tiny import brute_force
 from tests.train.loop import together
 from tests.train.made_up import examples, recipe, trainer, write_recipe
 from tests.train.plan.measured import ROWS as ROWS_OF_PASS
-from tests.train.plan.measured import (
-    long_rows,
-    peak_of_step,
-    planned_and_resident,
-    planned_step,
-)
+from tests.train.plan.measured import long_rows, peak_of_step, planned_and_resident, planned_step
 from tests.upload_hub import upload_hub
 
 pytestmark = MARKS

@@ -16,10 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.splits.near_duplicates import (
-    cluster_examples,
-    near_duplicate_clusters,
-)
+from data_prep.splits.near_duplicates import cluster_examples, near_duplicate_clusters
 from data_prep.splits.overlap import (
     Overlap,
     find_overlaps,

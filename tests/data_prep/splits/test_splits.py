@@ -221,12 +221,7 @@ def test_three_of_six_must_disagree(labels: list[str | None], kept: bool) -> Non
 
 @pytest.mark.parametrize(
     ("ids", "verdicts"),
-    [
-        ("a", {"a": ["correct", *[C] * 5]}),
-        ("aa", {"a": [C] * 6}),
-        ("a", {}),
-        ("a", {"a": [C] * 7}),
-    ],
+    [("a", {"a": ["correct", *[C] * 5]}), ("aa", {"a": [C] * 6}), ("a", {}), ("a", {"a": [C] * 7})],
 )
 def test_verdicts_that_do_not_suit(ids: str, verdicts: dict[str, list[str]]) -> None:
     with pytest.raises(CustosError, match="'a'"):

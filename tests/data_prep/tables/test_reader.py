@@ -153,11 +153,7 @@ def test_an_error_type_that_contradicts_the_label(
 @pytest.mark.parametrize(
     ("header", "columns", "advice"),
     [
-        (
-            SHEET,
-            {},
-            "--map references=gold --map response=model_answer --map label=human_label",
-        ),
+        (SHEET, {}, "--map references=gold --map response=model_answer --map label=human_label"),
         (SHEET, {**MAP, "references": "golden"}, "the nearest is 'gold'"),
         (SHEET, {**MAP, "references": "Gold"}, "the nearest is 'gold'"),
         (  # those that are missing and those that would be the next error

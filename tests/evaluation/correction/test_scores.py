@@ -12,11 +12,7 @@ from scipy import stats
 
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import Cells, Rate, UnknownSampling, corrected_rate, ppi_plus_plus
-from evaluation.intervals import (
-    Floats,
-    Ints,
-    wilson_interval,
-)
+from evaluation.intervals import Floats, Ints, wilson_interval
 from judging.errors import CustosError
 
 NAN = float("nan")

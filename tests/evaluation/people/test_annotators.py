@@ -143,8 +143,7 @@ def test_people_by_name_win_over_first_and_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judge", "side"),
-    [("Correct", "anna, carla"), ("Wrong", "ben"), ("Partial", "neither")],
+    ("judge", "side"), [("Correct", "anna, carla"), ("Wrong", "ben"), ("Partial", "neither")]
 )
 def test_sides_of_more_than_two(judge: str, side: str) -> None:
     given = {"anna": "Correct", "ben": "Wrong", "carla": "Correct"}

@@ -24,13 +24,7 @@ from data_prep.tables.source import open_table
 from judging import Verdict
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path, atomic_write, whole_folder
-from judging.files.kept_work import (
-    KeptFile,
-    KeptResult,
-    Origin,
-    append_lines,
-    locked,
-)
+from judging.files.kept_work import KeptFile, KeptResult, Origin, append_lines, locked
 from judging.progress import in_batches
 from tests.judging.files.squares import Square, origin, squares
 

@@ -261,14 +261,7 @@ def test_a_number_that_no_float_holds_names_its_row_and_field(tmp_path: Path, nu
         list(read_rows(tmp_path / "rows.json"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: 1\na: 2",
-        "a: {b: 1, 'b': 2}",
-        "x: &x {b: 1, b: 2}\ny: *x",
-    ],
-)
+@pytest.mark.parametrize("text", ["a: 1\na: 2", "a: {b: 1, 'b': 2}", "x: &x {b: 1, b: 2}\ny: *x"])
 def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match="the key '[ab]' occurs twice"):
         load_yaml(text)
@@ -289,13 +282,7 @@ def test_nested_aliases_cost_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "a: " + "[" * 5_000 + "]" * 5_000,
-        "a: " + "9" * 5000,
-        "a: 2024-13-45",
-        "a: !!int ''",
-    ],
+    "text", ["a: " + "[" * 5_000 + "]" * 5_000, "a: " + "9" * 5000, "a: 2024-13-45", "a: !!int ''"]
 )
 def test_whatever_cannot_be_read_is_an_error_of_yaml(text: str) -> None:
     with pytest.raises(yaml.YAMLError):

@@ -12,14 +12,7 @@ import yaml
 
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
-from tests.train.made_up import (
-    examples,
-    killed_after,
-    recipe,
-    trainer,
-    write_recipe,
-    write_split,
-)
+from tests.train.made_up import examples, killed_after, recipe, trainer, write_recipe, write_split
 from train import hieval_stage1
 from train.launch.front import stop_message
 from train.loop.checkpoint import (
@@ -133,10 +126,7 @@ def test_a_resumed_run_says_what_changed(
 
 
 def test_data_made_anew_is_other_data(
-    small: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
     path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)

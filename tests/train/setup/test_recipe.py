@@ -14,11 +14,7 @@ from train.methods import find_method
 from train.methods.base import Method
 from train.methods.focal import FocalRecipe
 from train.methods.joint import JointRecipe
-from train.setup.recipe import (
-    RECIPES,
-    find_recipe,
-    parse_recipe,
-)
+from train.setup.recipe import RECIPES, find_recipe, parse_recipe
 
 MINIMAL: dict[str, Any] = {
     "backbone": "embedded",
