@@ -1,7 +1,5 @@
 """Checkpoints laid out file by file as on the Hugging Face hub, with tiny random weights."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """TruthfulVQA: options by two readings, levels, stated confidence, and logits of options."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Every image that ours are built on can be named by its digest."""
 
-from __future__ import annotations
-
 import re
 
 import yaml

@@ -1,7 +1,5 @@
 """Judges that need no model: rules, regressions, and rivals by task."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Agreement and calibration, by hand, against scikit-learn and simulated judges; all of a judge."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

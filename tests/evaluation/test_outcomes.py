@@ -1,7 +1,5 @@
 """People's labels and verdicts: lined up, refused, without a label, kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training runs on published weights: planned, shared out, killed, exported, pushed, loaded."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A tiny task that a tiny model can learn, and recipes for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Checkpoints with the files of the hub, from training to a served judge."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A recipe that cannot work is refused before a backbone is loaded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """ChartHal's construction: charts, recipes, and questions that people correct."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model that writes records, and steps over rows: against a server with faults."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping

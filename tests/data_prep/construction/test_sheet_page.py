@@ -1,7 +1,5 @@
 """The HTML sheet, filled in with the keyboard in a browser and read back."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from pathlib import Path

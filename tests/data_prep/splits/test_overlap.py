@@ -1,7 +1,5 @@
 """Overlap between splits, and near-duplicates, on rows whose overlap is plain to see."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

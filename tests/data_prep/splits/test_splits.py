@@ -1,7 +1,5 @@
 """Splits by question and label, and what is filtered out before."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """A user's table becomes records, whatever kind of file it is; labels of several people."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Two evaluations compared, the gate for a new judge, and the paired figures of both."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

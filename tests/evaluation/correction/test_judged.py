@@ -1,7 +1,5 @@
 """Judged rates that are corrected by the judge's measured errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Corrected rates, against loops over items, scipy, ppi-python and statsmodels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Agreement of any number of people and the alternative annotator test, as published and plain."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A judge among several people: every figure against a plain calculation over single rows."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

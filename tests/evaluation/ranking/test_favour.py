@@ -1,7 +1,5 @@
 """Whom a judge favours, by hand and against scipy."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a report, its plots, and the table of disagreements."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

@@ -1,7 +1,5 @@
 """The reliability card: figures of its data sets, what is missing, and where it is shown."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The openai SDK against the service, with nothing but base URL and model name changed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

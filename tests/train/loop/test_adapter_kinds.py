@@ -1,7 +1,5 @@
 """Runs with adapters and optimizers of every kind train, stop, go on, and become judges."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

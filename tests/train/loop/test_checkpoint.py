@@ -1,7 +1,5 @@
 """Checkpoints appear whole or not at all, and only their own run reads them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

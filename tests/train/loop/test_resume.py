@@ -1,7 +1,5 @@
 """A killed run ends as if it had not been; which validation is best, and where a run stops."""
 
-from __future__ import annotations
-
 import math
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Critique training: what is supervised, what it costs, and that a judge reads it back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Planned memory of a step, and its peak, as PyTorch's own profiler counts allocations."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

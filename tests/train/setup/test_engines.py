@@ -1,7 +1,5 @@
 """Launches that training does not support end on one line, before anything is read or loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

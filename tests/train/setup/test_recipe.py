@@ -1,7 +1,5 @@
 """Recipes that are called published have the papers' own figures."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

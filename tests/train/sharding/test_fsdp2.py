@@ -1,7 +1,5 @@
 """Two processes that share one model, or divide moments, take the steps of a single one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache

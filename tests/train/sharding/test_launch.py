@@ -1,7 +1,5 @@
 """A launch in which processes share the model, from the command to the finished judge."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
