@@ -203,14 +203,6 @@ def test_people_agree_correct_discard_and_differ(tmp_path: Path) -> None:
     assert official["7_0"] == question(0).model_dump(exclude={"id"})
 
 
-def test_awkward_texts_come_back_as_they_were(tmp_path: Path) -> None:
-    text = '=HYPERLINK("http://x"); "x",\ny'
-    row = {**question(0, question=text, ref_answer="-5").model_dump(), "images": []}
-    sheet = fill(tmp_path / "anna.csv", FORM, [row], {"7_0": {"status": "keep"}})
-    [kept] = collect(FORM, [row], [sheet]).rows
-    assert (kept["question"], kept["ref_answer"]) == (text, "-5")
-
-
 @pytest.mark.parametrize(
     "cells",
     [
