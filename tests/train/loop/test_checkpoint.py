@@ -10,7 +10,7 @@ import yaml
 
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
-from tests.train.made_up import examples, killed_after, recipe, trainer, write_recipe, write_split
+from tests.train.made_up import examples, killed_after, recipe, write_recipe, write_split
 from train import hieval_stage1
 from train.launch.front import stop_message
 from train.loop.checkpoint import (
@@ -107,20 +107,6 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
     assert not {"adapter.dora", "adapter.merger", "optim.optimizer"} & identity().keys()
     for version, sha256 in (("v2", {"a": "1"}), ("v1", {"a": "2"}), ("v1", {"b": "1"})):
         assert run_identity(recipe(tmp_path), version, sha256) != identity()
-
-
-def test_a_resumed_run_says_what_changed(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """After an out-of-memory the user lowers what takes memory, and goes on."""
-    every: dict[str, Any] = {"optim__epochs": 1, "run__save_every": 1, "run__eval_every": 1}
-    lowered: dict[str, Any] = {"optim__token_budget": 2, "run__gradient_checkpointing": True}
-    trainer(recipe(tmp_path, **every), small, examples(16)).fit()
-    trainer(recipe(tmp_path, **every, **lowered), small, examples(16)).fit()
-    assert (
-        "changed since the checkpoint: optim.token_budget=2 (was 200), "
-        "run.gradient_checkpointing=True (was False)"
-    ) in capsys.readouterr().out
 
 
 def test_data_made_anew_is_other_data(
