@@ -1,7 +1,5 @@
 """Headless Chromium, where it is installed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

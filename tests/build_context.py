@@ -1,7 +1,5 @@
 """A copy of what an image or a wheel is built from."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

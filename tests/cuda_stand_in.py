@@ -1,7 +1,5 @@
 """GPUs that ``torch.cuda`` reports and nothing runs on."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

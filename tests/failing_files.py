@@ -1,7 +1,5 @@
 """A folder in which one call on a file fails: the n-th, whatever it is."""
 
-from __future__ import annotations
-
 import builtins
 import fcntl
 import io

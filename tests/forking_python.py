@@ -7,8 +7,6 @@ environment, folder, signals and exit status are handed on; variables that a lib
 is imported come too late.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import runpy

@@ -5,8 +5,6 @@ any process: exit status, streams, signals, environment. What only a new interpr
 what a library prints when it is imported, needs ``subprocess``.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

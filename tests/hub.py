@@ -1,7 +1,5 @@
 """Checkpoints laid out file by file as on the Hugging Face hub, with tiny random weights."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -124,7 +122,7 @@ _TEXT3 = {
     **{"attention_bias": False, "dtype": "bfloat16", "head_dim": 8},
     **{"max_position_embeddings": 262144, "rope_theta": 5000000},
     "rope_scaling": {
-        **{"mrope_interleaved": True, "mrope_section": [2, 1, 1], "rope_type": "default"},
+        **{"mrope_interleaved": True, "mrope_section": [2, 1, 1], "rope_type": "default"}
     },
 }
 _IMAGES3 = {
@@ -240,11 +238,7 @@ LAYOUTS: dict[str, HubLayout] = {
                 },
             },
             "tie_word_embeddings": False,
-            "vision_config": {
-                **_VISION3,
-                "deepstack_visual_indexes": [],
-                "model_type": "qwen3_5",
-            },
+            "vision_config": {**_VISION3, "deepstack_visual_indexes": [], "model_type": "qwen3_5"},
         },
         _VIDEO3,
         generation=None,

@@ -1,7 +1,5 @@
 """A hub of checkpoint folders on a real socket, with the few answers that its client asks for."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import socket

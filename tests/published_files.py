@@ -6,8 +6,6 @@ benchmark's paper as ``charthal.txt``, ``chartom.txt``, ``hieval.txt``, ``simple
 ``truthfulvqa.txt``.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tiny Qwen-VL checkpoints with random weights, made on the spot: no hub, no download."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

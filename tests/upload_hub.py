@@ -1,7 +1,5 @@
 """A hub on a real socket that takes uploads: repositories, large files and commits."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

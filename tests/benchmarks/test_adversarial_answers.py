@@ -1,7 +1,5 @@
 """The rules on answers to CHARTOM-like questions that are easy to misread."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """CHARTOM: requests, grades, the table, measures beside FACT, and HMI with its report."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

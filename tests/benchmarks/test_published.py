@@ -3,8 +3,6 @@
 Papers print cells apart by tabs, above the caption of their table.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

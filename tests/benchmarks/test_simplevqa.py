@@ -1,7 +1,5 @@
 """SimpleVQA: conclusions, complex fact questions, stated confidence, files of several models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TruthfulVQA: options by two readings, levels, stated confidence, and logits of options."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial
@@ -25,10 +23,7 @@ from benchmarks.truthfulvqa.benchmark import (
     OVER_LEVELS,
     cai,
 )
-from benchmarks.truthfulvqa.logits import (
-    measure_lal,
-    option_logits,
-)
+from benchmarks.truthfulvqa.logits import measure_lal, option_logits
 from clients.chat import JobResult, Reply
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import read_image

@@ -148,7 +148,7 @@ def test_what_is_misspelt_suggests_the_nearest(command: str, suggestion: str) ->
 EXPECTED = {
     # A rule reads 41 mm for 40 mm; with no options or order in the row the judge decides.
     "embedded-benchmarks": {
-        *(("chartom-fact", "Correct"), ("chartom-fact", "Incorrect"), ("simplevqa", "Correct")),
+        *(("chartom-fact", "Correct"), ("chartom-fact", "Incorrect"), ("simplevqa", "Correct"))
     },
     "embedded-criterion": {("criterion", "Pass")},
     "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},

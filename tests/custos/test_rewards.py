@@ -1,7 +1,5 @@
 """``custos.rewards``: one reward function, with a judge in this process or behind a service."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every image that ours are built on can be named by its digest."""
 
-from __future__ import annotations
-
 import re
 
 import yaml
@@ -48,8 +46,3 @@ def test_a_variable_names_every_image_of_the_composition() -> None:
     for service in services.values():
         built_on = service.get("build", {}).get("args", {}).get("BASE")
         assert re.fullmatch(r"\$\{\w+:-\S+\}", service.get("image") or built_on)
-
-
-def test_the_pages_say_how_to_find_a_digest() -> None:
-    for page in ("docs/operations.md", "docs/serving.md", "Dockerfile"):
-        assert "docker buildx imagetools inspect" in (ROOT / page).read_text("utf-8"), page

@@ -1,7 +1,5 @@
 """The image without an engine that builds it: its steps in a clean environment, its settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Judges that need no model: rules, regressions, and rivals by task."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -29,12 +27,7 @@ from tests.evaluation.made_up import example
 
 def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
     return JudgeRequest.model_validate(
-        {
-            "question": "?",
-            "references": references,
-            "response": response,
-            "reference_mode": mode,
-        }
+        {"question": "?", "references": references, "response": response, "reference_mode": mode}
     )
 
 

@@ -1,7 +1,5 @@
 """Intervals and tests of clustered items, against scipy, formulas and simulation."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

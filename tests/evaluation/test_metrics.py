@@ -1,7 +1,5 @@
 """Agreement and calibration, by hand, against scikit-learn and simulated judges; all of a judge."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -16,12 +14,7 @@ from sklearn import metrics as sklearn
 from evaluation import metrics
 from evaluation.intervals import Floats, Ints
 from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
-from evaluation.metrics import (
-    calibration_error,
-    chance_band,
-    slope,
-    squared_error,
-)
+from evaluation.metrics import calibration_error, chance_band, slope, squared_error
 from evaluation.outcomes import Outcomes, gather, label_set
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
@@ -72,10 +65,7 @@ def test_agrees_with_scikit_learn(drawn: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("metric", OF_CONFUSION)
 @given(drawn=pairs, order=st.permutations(range(4)), seed=st.integers(0, 9))
 def test_order_of_items_and_of_labels_does_not_matter(
-    metric: Callable[[Floats], Floats],
-    drawn: list[tuple[int, int]],
-    order: list[int],
-    seed: int,
+    metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]], order: list[int], seed: int
 ) -> None:
     shuffled = [drawn[i] for i in np.random.default_rng(seed).permutation(len(drawn))]
     renamed = [(order[a], order[b]) for a, b in shuffled]

@@ -1,7 +1,5 @@
 """People's labels and verdicts: lined up, refused, without a label, kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -131,17 +129,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def labelled(*labels: str, **fields: object) -> list[LabelledExample]:
     return [example(label, id=str(i), **fields) for i, label in enumerate(labels)]
-
-
-def test_the_error_counts_every_label_and_gives_the_option_to_copy() -> None:
-    examples = labelled("Correct", "right", "wrong", "right", reference_mode="any")
-    with pytest.raises(CustosError) as caught:
-        check_labels(examples, "test.csv", lambda index: f"row {index + 2}")
-    assert str(caught.value) == (
-        "test.csv: field 'label': hieval-qs/plain/any does not declare 'right' (2 rows, the first "
-        "is row 3), 'wrong' (1 row, the first is row 4); it declares Correct, Wrong; translate "
-        "them: --labels right=Correct,wrong=Wrong"
-    )
 
 
 def test_an_unknown_task_is_named_with_its_row() -> None:

@@ -1,7 +1,5 @@
 """The examples for TRL, verl and OpenRLHF, on tiny models."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The table of figures that the tests of a GPU print, and the file that keeps it."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -4,8 +4,6 @@ Tensors on PyTorch's device ``meta`` stand in for those on a GPU: they have shap
 forward and backward pass run, and what would have to read a value is seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The peak memory of a training step: measured, and as the plan counts it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

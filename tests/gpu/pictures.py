@@ -1,7 +1,5 @@
 """Pictures for vision towers, and what their attention must be, by a mask over all patches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

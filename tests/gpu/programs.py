@@ -1,7 +1,5 @@
 """Programs beside a test of a GPU."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

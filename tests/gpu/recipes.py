@@ -4,8 +4,6 @@
 :data:`RUNS`; FOLDER holds the checkpoints.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

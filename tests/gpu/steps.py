@@ -4,8 +4,6 @@
 FOLDER holds the checkpoints; the adapters that the steps start from are made in it, for both sides.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator

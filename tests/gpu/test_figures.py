@@ -1,7 +1,5 @@
 """The file of figures: whole at any time, and one for all files of tests on a machine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

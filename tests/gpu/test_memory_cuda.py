@@ -1,7 +1,5 @@
 """Peak memory on a GPU is the planned one: ``pytest -m cuda -s tests/gpu/test_memory_cuda.py``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

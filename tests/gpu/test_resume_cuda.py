@@ -1,7 +1,5 @@
 """A run on a GPU that is killed goes on: ``pytest -m cuda -s tests/gpu/test_resume_cuda.py``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

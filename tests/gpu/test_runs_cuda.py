@@ -1,7 +1,5 @@
 """Whole runs on a GPU, up to a served judge: ``pytest -m cuda -s tests/gpu/test_runs_cuda.py``."""
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``pytest -m cuda -s tests/gpu/test_scores_cuda.py``
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

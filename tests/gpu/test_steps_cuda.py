@@ -4,8 +4,6 @@
 work; it shows nothing of a GPU.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which tests see a GPU: those of ``-m cuda`` alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

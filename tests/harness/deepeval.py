@@ -12,11 +12,7 @@ from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, show
 
-PARAMS = [
-    SingleTurnParams.INPUT,
-    SingleTurnParams.ACTUAL_OUTPUT,
-    SingleTurnParams.EXPECTED_OUTPUT,
-]
+PARAMS = [SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.EXPECTED_OUTPUT]
 SAME = "Check whether the actual output gives the same answer as the expected output."
 
 

@@ -45,7 +45,7 @@ def evaluate(folder: Path, way: str, asserts: Any) -> None:
                 "reference": case.reference,
                 # Templates in variables are filled in by promptfoo; those of answers are to stay.
                 "response": case.response.replace("{{", "{ {"),
-            },
+            }
         }
         for case in cases()
     ]

@@ -20,11 +20,7 @@ DISCRETE = "Question: {user_input}\nReference: {reference}\nResponse: {response}
 
 
 def fields(case: Case) -> dict[str, str]:
-    return {
-        "user_input": case.question,
-        "response": case.response,
-        "reference": case.reference,
-    }
+    return {"user_input": case.question, "response": case.response, "reference": case.reference}
 
 
 def main() -> None:
@@ -56,11 +52,7 @@ def main() -> None:
         return outcomes.get(result.value, "error"), result.reason
 
     show("glue", glue)
-    ways = {
-        "AnswerAccuracy": new,
-        "AnswerAccuracy (older)": older,
-        "DiscreteMetric": discrete,
-    }
+    ways = {"AnswerAccuracy": new, "AnswerAccuracy (older)": older, "DiscreteMetric": discrete}
     for way in prompts:
         show(way, ways[way])
 

@@ -1,7 +1,5 @@
 """A step of every loss: its value from inputs that lie on a device, for the tests of devices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

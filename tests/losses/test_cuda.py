@@ -3,8 +3,6 @@
 pytest -m cuda tests/losses/test_cuda.py
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

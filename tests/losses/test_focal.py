@@ -1,7 +1,5 @@
 """Focal loss and the weights of its classes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """No loss has the host wait for a GPU, in the forward pass or the backward pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Log-probabilities of tokens: whole, in chunks, or by Liger, which runs on a GPU alone."""
 
-from __future__ import annotations
-
 import math
 from importlib.metadata import PackageNotFoundError
 from typing import Any

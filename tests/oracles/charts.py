@@ -6,8 +6,6 @@ question itself, finds the values that the response states and its conclusion, a
 with the data. It checks constructed data; it is no judge of real responses.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ where neither is given is it worked out from the data of the picture (``metadata
 which also tell a misreading from faulty logic.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

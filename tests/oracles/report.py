@@ -4,8 +4,6 @@ An audit may import this module, the standard library and the record types, and 
 mistake in a generator and a mistake in its audit must be unlikely to coincide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -13,11 +13,7 @@ from tests.oracles.text import audit_text
 
 OWN = ("data_prep.", "judging.", "tests.oracles.")
 AUDITS = ("tests.oracles.text", "tests.oracles.charts", "tests.oracles.pairs")
-GENERATORS = (
-    "data_prep.made.quick_scores",
-    "data_prep.made.charts.rows",
-    "data_prep.made.pairs",
-)
+GENERATORS = ("data_prep.made.quick_scores", "data_prep.made.charts.rows", "data_prep.made.pairs")
 
 
 def imports_of(module: str) -> set[str]:

@@ -6,8 +6,6 @@ reads the plain ways of stating, correcting, rejecting and withholding an answer
 Chinese. It checks constructed data; it is no judge of real responses.
 """
 
-from __future__ import annotations
-
 import os
 import re
 

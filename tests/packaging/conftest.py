@@ -1,7 +1,5 @@
 """The wheel, built once from a copy of the sources."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

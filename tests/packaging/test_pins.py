@@ -1,7 +1,5 @@
 """The pinned packages: installable on the oldest Python, and all of them in the image by hash."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution

@@ -1,7 +1,5 @@
 """The installed wheel is the whole product: every command works from an empty folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The wheel holds every file that the product reads, and nothing else."""
 
-from __future__ import annotations
-
 import tomllib
 import zipfile
 from pathlib import Path

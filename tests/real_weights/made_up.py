@@ -1,7 +1,5 @@
 """Rows of every text task, as ``custos prep`` makes them, and plain passes over them."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

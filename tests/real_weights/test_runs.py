@@ -1,7 +1,5 @@
 """Training runs on published weights: planned, shared out, killed, exported, pushed, loaded."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -31,12 +29,7 @@ from tests.tiny import brute_force
 from tests.train.loop import together
 from tests.train.made_up import examples, recipe, trainer, write_recipe
 from tests.train.plan.measured import ROWS as ROWS_OF_PASS
-from tests.train.plan.measured import (
-    long_rows,
-    peak_of_step,
-    planned_and_resident,
-    planned_step,
-)
+from tests.train.plan.measured import long_rows, peak_of_step, planned_and_resident, planned_step
 from tests.upload_hub import upload_hub
 
 pytestmark = MARKS

@@ -1,7 +1,5 @@
 """Labels and prompts of every text task on published weights, beside transformers alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

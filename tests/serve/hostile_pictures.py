@@ -1,7 +1,5 @@
 """Pictures that mean harm, as hypothesis draws them."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -26,12 +26,7 @@ from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
 from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
-from serve.pages.routes import (
-    headline_example,
-    headline_judge,
-    task_example,
-    warm_up,
-)
+from serve.pages.routes import headline_example, headline_judge, task_example, warm_up
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
 from tests.serve.sockets import serving
@@ -85,9 +80,7 @@ def test_the_limits_that_are_told_are_those_that_are_kept(judge: FakeJudge) -> N
         body = json.dumps(request)
         for size, expected in ((told["body_bytes"], 200), (told["body_bytes"] + 1, 413)):
             answer = client.post(
-                "/judge",
-                content=body.ljust(size),
-                headers={"Content-Type": "application/json"},
+                "/judge", content=body.ljust(size), headers={"Content-Type": "application/json"}
             )
             assert answer.status_code == expected
         picture = "data:image/png;base64,eA=="

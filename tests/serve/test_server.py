@@ -36,14 +36,6 @@ def test_a_guarded_service_may_be_reached_from_elsewhere() -> None:
         assert listener.getsockname()[1]
 
 
-def test_a_taken_port() -> None:
-    with bind("127.0.0.1", 0) as listener:
-        listener.listen()
-        port = listener.getsockname()[1]
-        with pytest.raises(CustosError, match=f"cannot listen on 127.0.0.1 port {port}"):
-            bind("127.0.0.1", port)
-
-
 def test_a_hang_up_ends_a_service_whose_terminal_has_gone_and_no_other(judge: FakeJudge) -> None:
     service = Service({"a": judge})
     server = DrainingServer(create_app(service), service)

@@ -1,7 +1,5 @@
 """A clean distributed state for every test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A tiny task that a tiny model can learn, and recipes for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -95,12 +93,7 @@ def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> FocalRec
         "backbone": backbone,
         "data": {"train": ["unused.jsonl"], "val": "unused.jsonl"},
         "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {
-            "lr": 5e-3,
-            "batch_size": 8,
-            "token_budget": TOKEN_BUDGET,
-            "epochs": 2,
-        },
+        "optim": {"lr": 5e-3, "batch_size": 8, "token_budget": TOKEN_BUDGET, "epochs": 2},
         "run": {"output": str(output), "precision": "fp32", "log_every": 2},
     }
     for key, value in overrides.items():

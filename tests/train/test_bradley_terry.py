@@ -1,7 +1,5 @@
 """Rewards trained on pairs: the loss, what is learnt, and that the scalar survives."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

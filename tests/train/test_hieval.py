@@ -1,7 +1,5 @@
 """Both stages of HiEval, from the launch to the judge, on one process and on two."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Checkpoints with the files of the hub, from training to a served judge."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any
@@ -120,13 +118,7 @@ def test_pictures_are_limited_from_recipe_to_served_judge(
         return [row.model_copy(update={"images": (photograph,)}) for row in made]
 
     backbone, run = hub_folders("Qwen3-VL-4B-Instruct"), tmp_path / "run"
-    judge = _train(
-        run,
-        hieval_stage2,
-        backbone,
-        rows,
-        run={"max_pixels": 100_000},
-    )
+    judge = _train(run, hieval_stage2, backbone, rows, run={"max_pixels": 100_000})
     assert judge.card and (judge.card.min_pixels, judge.card.max_pixels) == (65536, 100_000)
     assert judge.backbone.pixels.max_pixels == 100_000
     log = (run / "run/train.log").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """Data commands in the heads of recipes: they run, and ask for the sizes of HiEval's Table 1."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -4,8 +4,6 @@ After an intended change of the numbers, print the table again:
 ``python -m tests.train.test_trajectories``.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The registry of benchmarks, how a sixth one is added, and responses to requests to grades."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores corrected by people or by the judge's measured errors, and agreement with people."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

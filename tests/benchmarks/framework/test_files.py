@@ -1,7 +1,5 @@
 """Official files of every benchmark: a JSON, JSONL, Parquet or TSV file, a folder, a hub id."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """Graded files: two compared item by item, many read and beside each other and the paper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models compared two by two, from files to ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports: complete pages that need nothing else and are safe from texts, Markdown, pictures."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A model answers: over a real socket, or as a tiny local backbone; in our words or a user's."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

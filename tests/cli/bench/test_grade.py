@@ -1,6 +1,5 @@
 """Responses under a judge, own rubrics or a service: up to the table; what is refused."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,11 @@ import yaml
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
-from judging.models.backbones import load_backbone
 from judging.tasks import TASKS, get_task
 from judging.tasks import base as tasks
 from serve.queue.service import Service
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
 from tests.clients.fake_server import FakeServer, Say, completion
-from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.serve.sockets import serving
 
@@ -48,17 +45,6 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
         assert text in shown.stdout
 
 
-def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
-    items = charthal_responses("", "")
-    for row in items.values():
-        del row["response"]
-    official = write(tmp_path / "items.json", items)
-    said, out = [{"id": "1_0", "response": "right"}], tmp_path / "out.jsonl"
-    assert grade(tmp_path, said, "--items", official, *MINE, "--out", out).exit_code == 0
-    [row] = [json.loads(line) for line in out.read_text().splitlines()]
-    assert (row["id"], row["score"], row["question"]) == ("1_0", 1, "Who won?")
-
-
 def test_rules_grade_without_a_judge(judge: Grader, tmp_path: Path) -> None:
     rows = [
         {"data_id": 1, "language": "EN", "question": "q1", "answer": "Elm", "response": "An elm."},
@@ -70,17 +56,6 @@ def test_rules_grade_without_a_judge(judge: Grader, tmp_path: Path) -> None:
     labels = [row["verdicts"]["simplevqa"]["label"] for row in read(tmp_path / "out.json")]
     assert labels == ["Correct", "Incorrect", "Not attempted"]
     assert "rules: not a judge" in done.stdout
-    assert judge.loaded == []
-
-
-def test_truthfulvqa_needs_no_judge(judge: Grader, tmp_path: Path) -> None:
-    row = {"category": "c", "subcategory": "s", "level": 1, "answer": "A"}
-    rows = [{**row, "question_id": "1", "response": "(A)"}]
-    done = grade(tmp_path, rows, name="truthfulvqa")
-    assert done.exit_code == 0, done.stderr
-    assert read(tmp_path / "out.json")[0]["is_correct"] is True
-    asked = grade(tmp_path, rows, *MINE, name="truthfulvqa")
-    assert "--judge j: not asked" in asked.stderr
     assert judge.loaded == []
 
 
@@ -422,31 +397,6 @@ def test_labels_are_equal(tiny_folders: Folders, tmp_path: Path) -> None:
             verdict = client.post("/judge", json=row).json()
             assert (verdict["label"], verdict["posterior"]) == (label, None)
     assert num_compared > 25
-
-
-def test_a_judge_whose_model_is_on_a_server_grades_as_here(
-    fake: FakeServer,
-    tiny_folders: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = tiny_folders("qwen2_5_vl")
-    monkeypatch.setenv("SERVER_KEY", "sk-secret")
-    fake.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-    said = charthal_responses("It is unrelated.", "Nobody.", "")
-    server = ("--engine", "openai", "--base-url", fake.url, "--key-env", "SERVER_KEY")
-    shares = []
-    for judge in ((f"m={folder}", *server), (folder,)):
-        done = grade(tmp_path, said, "--judge", *judge)
-        assert done.exit_code == 0, done.stderr
-        rows = read(tmp_path / "out.json").values()
-        shares.append([r["verdicts"]["charthal"].get("probabilities", {}) for r in rows])
-        # Nobody said what the server's tokens cost.
-        cost = read(tmp_path / "out.json.run.json")["cost"]
-        assert cost == ("free" if judge == (folder,) else None)
-    assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
-    for there, here in zip(*shares, strict=True):
-        assert there == pytest.approx(here, abs=0.05)  # here in bfloat16
 
 
 @pytest.mark.parametrize(

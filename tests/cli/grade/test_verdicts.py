@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.shared.verdicts import write_verdicts
-from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
 from tests.cli.grade.made_up import Run, failing_on_rome, many, read, write
@@ -137,39 +135,6 @@ def test_pipes_are_refused(option: str, name: str) -> None:
     assert f"error: {option} '-': name a file; " in result.stderr
 
 
-def interrupted(
-    run: Run, judge: FakeJudge, tmp_path: Path, rows: Sequence[Any], after: int
-) -> bytes:
-    """Final file of an undisturbed run; then leave a partial file of a run that ended early."""
-    assert run(rows, "--batch", "4").exit_code == 0
-    whole = (tmp_path / "out.jsonl").read_bytes()
-    (tmp_path / "out.jsonl").unlink()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
-        grade = judge.grade
-
-        def fail_later(requests: list[JudgeRequest]) -> Any:
-            if len(judge.batches) - before >= after:
-                raise RuntimeError("power cut")
-            return grade(requests)
-
-        before = len(judge.batches)
-        patch.setattr(judge, "grade", fail_later)
-        run(rows, "--batch", "4")
-    assert len(read(tmp_path / "out.jsonl.partial")) == 4 * after
-    judge.batches.clear()
-    return whole
-
-
-def test_two_runs_do_not_write_one_file(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    partial = tmp_path / "out.jsonl.partial"
-    with locked(partial):
-        done = run(many(3))
-    assert done.exit_code == 2
-    assert f"{partial}: another run is writing it" in done.stderr
-    assert judge.batches == []
-    assert run(None).exit_code == 0
-
-
 def test_no_other_run_begins_while_the_verdicts_are_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,24 +174,6 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         *("untrained/simplevqa", "pairs/truthful-pair"),
     ]
     assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
-
-
-def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
-    run: Run, judge: FakeJudge, tmp_path: Path
-) -> None:
-    rows = many(10)
-    interrupted(run, judge, tmp_path, rows, after=2)
-    partial = tmp_path / "out.jsonl.partial"
-    kept = partial.read_bytes()
-    changed = [*rows[:5], row("Paris, surely"), *rows[6:]]
-    for others, line in ((changed, 6), (rows[1:], 1), (rows[:7], 8)):
-        result = run(others, "--batch", "4")
-        assert result.exit_code == 2
-        assert f"line {line} is a result on something else" in result.stderr
-        assert f"rm {partial}" in result.stderr
-    judge.name = "retrained"
-    assert "line 1 is a result on something else" in run(rows, "--batch", "4").stderr
-    assert (partial.read_bytes(), judge.batches) == (kept, [])
 
 
 def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
@@ -278,16 +225,6 @@ def run(*arguments: object) -> str:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return result.output
-
-
-def test_grade(tmp_path: Path) -> None:
-    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    responses = ["Paris" if number % 2 else "Rome" for number in range(30)]
-    source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
-    with serving_judges({"fake": FakeJudge()}) as url:
-        assert "30 scored" in run("grade", "--judge", url, "--in", source, "--out", out)
-    labels = [json.loads(line)["label"] for line in out.read_text().splitlines()]
-    assert labels == ["Correct" if response == "Paris" else "Wrong" for response in responses]
 
 
 def test_the_key_comes_from_where_doctor_looks(

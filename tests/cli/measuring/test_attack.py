@@ -133,9 +133,7 @@ def test_failed_rows_are_kept_to_be_graded_again(
 
     verdict_on = judge.verdict_on
     monkeypatch.setattr(
-        judge,
-        "verdict_on",
-        lambda r, c: fail(r, c) if "/denial/" in r.id else verdict_on(r, c),
+        judge, "verdict_on", lambda r, c: fail(r, c) if "/denial/" in r.id else verdict_on(r, c)
     )
     result = run("--no-stability")
     assert result.exit_code == 1

@@ -244,21 +244,6 @@ def test_critiques(
     assert len(fake.seen) == 4
 
 
-def test_a_refused_key_is_one_line(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WRITER_KEY", KEY)
-    fake.answer = lambda seen: Say(401, f"wrong key {KEY}")
-    source = write_pairs(tmp_path, "A")
-    result = critiques(source, fake, tmp_path / "out", "--key-env", "WRITER_KEY")
-    assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1] == (
-        f"error: {fake.url}: the server refuses the API key (401); "
-        "--key-env names the variable that holds the key"
-    )
-    assert KEY not in result.output
-
-
 def test_mistakes_before_anything_is_asked(fake: FakeServer, tmp_path: Path) -> None:
     source = write_pairs(tmp_path, "A")
     result = critiques(source, fake, tmp_path / "out", "--key-env", "NO_SUCH_KEY")

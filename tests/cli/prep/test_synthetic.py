@@ -159,14 +159,6 @@ def test_captions_describe_the_pictures_of_the_same_rows(tmp_path: Path) -> None
     assert json.loads((captions / "manifest.json").read_text())["images"] == 0
 
 
-def test_twins_have_held_out_wordings(tmp_path: Path) -> None:
-    run("twins", "--out", tmp_path, "--rows", 6)
-    rows = read(tmp_path, "twins")
-    assert values_of(rows, "form") <= {frame.id for frame in frames() if frame.held_out}
-    assert len({row.group for row in rows}) == 3
-    assert json.loads((tmp_path / "manifest.json").read_text())["twins"] == 3
-
-
 def test_twins_of_two_kinds_are_those_among_all_twins(tmp_path: Path) -> None:
     kinds = ("--kind", "bar", "--kind", "spectrum")
     run("twins", "--out", tmp_path, "--rows", 10, "--captions", *kinds)

@@ -264,31 +264,6 @@ def test_mistaken_options(tmp_path: Path, options: tuple[str, ...], message: str
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_a_hub_data_set(tmp_path: Path) -> None:
-    rows = [
-        {"question": f"Item {i}?", "answer": "a", "response": "a", "label": "Wrong"}
-        for i in range(12)
-    ]
-    folder = tmp_path / "set"
-    (folder / "data").mkdir(parents=True)
-    write_rows(folder / "data" / "train-0-of-2.jsonl", rows[:6])
-    write_rows(folder / "data" / "train-1-of-2.jsonl", rows[6:])
-    write_rows(folder / "data" / "test-0-of-1.jsonl", rows[:1])
-    sizes = ("--val", 1, "--cal", 1, "--test", 2)
-    run("hieval", "--source", folder, "--out", tmp_path / "out", *sizes)
-    ids = {row.id for split in SPLITS for row in read(tmp_path / "out", split)}
-    assert len(ids) == 12
-    assert "train-1-of-2-6" in ids
-    source = json.loads((tmp_path / "out" / "manifest.json").read_text())["source"]
-    assert [file["name"] for file in source["files"]] == [
-        "train-0-of-2.jsonl",
-        "train-1-of-2.jsonl",
-    ]
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(CustosError, match="file in this folder"):
-        run("hieval", "--source", tmp_path / "empty", "--out", tmp_path / "out", *sizes)
-
-
 GOOD = "<critique>A is right.</critique><label>A</label><confidence>.83</confidence>"
 
 

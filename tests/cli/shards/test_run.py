@@ -258,11 +258,7 @@ def test_two_shards_of_one_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("out", ["jsonl", "csv"])
 @pytest.mark.parametrize("source", ["jsonl", "parquet"])
 def test_the_verdicts_are_those_of_plain_grading(
-    tmp_path: Path,
-    plain: Plain,
-    capsys: pytest.CaptureFixture[str],
-    source: str,
-    out: str,
+    tmp_path: Path, plain: Plain, capsys: pytest.CaptureFixture[str], source: str, out: str
 ) -> None:
     write_shards(tmp_path, 1, 10)
     table = pyarrow.json.read_json(tmp_path / "s0.jsonl")

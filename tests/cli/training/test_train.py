@@ -188,23 +188,6 @@ def test_mistakes_are_named_before_rows_are_written(
     assert not (folder / "new").exists()
 
 
-def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
-    table = "gold,answer,question,label\n"
-    table += "".join(
-        f"green,{'green' if i % 3 else 'brown'},River {i}?,{i % 3}\n" for i in range(30)
-    )
-    (folder / "mine.csv").write_text(table, encoding="utf-8")
-    options = ("--map", "references=gold", "--map", "response=answer", "--reference-mode", "any")
-    words = ("--labels", "1=Correct,2=Correct,0=Wrong")
-    _fails_later(folder, "tiny.yaml", "--train", "mine.csv", *options, *words)
-    manifest = folder / "tiny.yaml-run" / "data" / "manifest.json"
-    mapping = json.loads(manifest.read_text(encoding="utf-8"))["source"]["files"]["train"][0][
-        "mapping"
-    ]
-    assert mapping["columns"] == {"references": "gold", "response": "answer"}
-    assert mapping["labels"]["0"] == "Wrong"
-
-
 def test_an_error_in_two_processes_is_one_line(folder: Path) -> None:
     arguments = ("--train", "rows.jsonl", "--processes", "2", f"backbone={folder}/none")
     done = _run(folder, "tiny.yaml", *arguments)
@@ -231,18 +214,6 @@ def test_a_dry_run_shows_each_part_once_and_leaves_nothing(
     assert parts[0] == "rows" and parts[-1] == "serving"
     assert len(set(parts)) == len(parts) == 9
     assert sorted(folder.iterdir()) == sorted([*before, scratch])
-    assert not list(scratch.glob("custos-*"))
-
-
-@pytest.mark.slow
-def test_a_failed_dry_run_in_two_processes_is_one_error_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scratch = _scratch(folder, monkeypatch)
-    done = _run(folder, *DRY_RUN, "--processes", "2", "optim.lr=1e30", "--dry-run", "2")
-    assert done.returncode == 2
-    [error] = [line for line in done.stderr.splitlines() if not line.startswith("dry run: ")]
-    assert error.startswith("error: dry run: step failed: step 2: not finite: loss nan")
     assert not list(scratch.glob("custos-*"))
 
 

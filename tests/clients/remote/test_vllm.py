@@ -13,10 +13,7 @@ from tests.clients.remote.vllm_server import vllm_server
 
 QUESTIONS = {
     "What is the capital of France?": ("Paris", ("It is Paris.", "It is Lyon.", "")),
-    "Who wrote Middlemarch?": (
-        "George Eliot",
-        ("George Eliot wrote it.", "Austen <|im_end|>"),
-    ),
+    "Who wrote Middlemarch?": ("George Eliot", ("George Eliot wrote it.", "Austen <|im_end|>")),
 }
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]

@@ -1,7 +1,5 @@
 """What the glue of every tool shares: the label decides, and a failure is never a verdict."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterable, Iterator

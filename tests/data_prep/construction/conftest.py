@@ -1,7 +1,5 @@
 """A fake server, and headless Chromium where it is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Writers for a fake server, replies in JSON, rows, charts, and sheets as people fill them in."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tasks for Label Studio and Argilla, and exports in their published shapes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

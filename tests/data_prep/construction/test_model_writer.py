@@ -1,7 +1,5 @@
 """A model that writes records, and steps over rows: against a server with faults."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,13 +12,7 @@ from pydantic import BaseModel
 from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import Request, load_rows, run_step
-from data_prep.construction.steps.base import (
-    NOT_JSON,
-    OTHER_SCHEMA,
-    STEPS,
-    StepReply,
-    read_reply,
-)
+from data_prep.construction.steps.base import NOT_JSON, OTHER_SCHEMA, STEPS, StepReply, read_reply
 from data_prep.errors import UnusableText
 from judging.types import Message
 from tests.clients.fake_server import FakeServer, Say, Seen, completion

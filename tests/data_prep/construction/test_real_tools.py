@@ -4,8 +4,6 @@ Each has an environment of its own at the root: ``python -m venv .venv-harness-l
 its ``pip install label-studio==1.23.2``; likewise ``argilla==2.8.0`` in ``.venv-harness-argilla``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

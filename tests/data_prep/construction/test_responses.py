@@ -1,7 +1,5 @@
 """Responses to a question brought together: every one meets as many others as it has to."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

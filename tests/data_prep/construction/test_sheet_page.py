@@ -1,7 +1,5 @@
 """The HTML sheet, filled in with the keyboard in a browser and read back."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,18 +198,6 @@ def test_a_table_is_labelled_and_comes_back_as_it_was(browser: Chrome, tmp_path:
     written = CsvFile(tmp_path / "expected.csv")
     assert file.columns == written.columns == tuple(COLUMNS)
     assert list(file.rows()) == list(written.rows())
-
-
-def test_a_table_of_tabs_stays_one(browser: Chrome, tmp_path: Path) -> None:
-    page, rows = label_page(tmp_path, ["any"] * 11, "\t")
-    open_page(browser, page, tmp_path)
-    browser.find_element("id", "annotator").send_keys("ben", Keys.ENTER)
-    type_keys(browser, *"w" * 11, "s")
-    file = CsvFile(saved(tmp_path, "ben.tsv"))
-    write_spreadsheet(
-        tmp_path / "expected.tsv", COLUMNS, [[*row[:2], "Wrong", *row[3:]] for row in rows]
-    )
-    assert list(file.rows()) == list(CsvFile(tmp_path / "expected.tsv").rows())
 
 
 def test_a_table_says_who_labelled_a_row_and_when_in_its_own_words(

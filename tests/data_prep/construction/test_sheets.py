@@ -1,7 +1,5 @@
 """Sheets as CSV, and those of several people brought together by the rules of the papers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

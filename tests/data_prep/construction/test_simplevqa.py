@@ -1,7 +1,5 @@
 """SimpleVQA's steps and Table 2."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TruthfulVQA's steps: categories, three levels, inspection."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

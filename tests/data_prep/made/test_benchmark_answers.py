@@ -1,7 +1,5 @@
 """Made answers to benchmark questions against readers that know the rubrics and no template."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal

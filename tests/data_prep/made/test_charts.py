@@ -14,18 +14,8 @@ from PIL import Image
 
 from data_prep.made.charts.operations import operations_for
 from data_prep.made.charts.responses import draw_exercise, frames, questions, steps
-from data_prep.made.charts.rows import (
-    PlannedRow,
-    draw_pictures,
-    plan_rows,
-    write_charts,
-)
-from data_prep.made.charts.scenes import (
-    KINDS,
-    NAME,
-    VALUES,
-    draw_scene,
-)
+from data_prep.made.charts.rows import PlannedRow, draw_pictures, plan_rows, write_charts
+from data_prep.made.charts.scenes import KINDS, NAME, VALUES, draw_scene
 from data_prep.splits.manifest import load_generic
 from experiments.vision.pictures import draw_captioned
 from judging.files.pictures import read_image

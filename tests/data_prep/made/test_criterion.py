@@ -1,7 +1,5 @@
 """Made rows of task criterion: their checkers, what blind readers could learn, their splits."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 

@@ -1,7 +1,5 @@
 """Hard responses: labels by construction, frames that do not tell them, numbers and options."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from random import Random

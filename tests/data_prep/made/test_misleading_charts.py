@@ -1,7 +1,5 @@
 """Families of chart pairs: answers follow from the data, and the pair on disk from both."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random

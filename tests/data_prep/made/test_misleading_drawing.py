@@ -1,7 +1,5 @@
 """Drawn charts: the pixels of a manipulated chart mislead, those of an honest chart do not."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from random import Random

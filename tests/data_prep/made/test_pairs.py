@@ -1,7 +1,5 @@
 """Pairs of responses: labels by construction, and wordings that do not give them away."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the streams of all makers promise; wordings, claims and objective answers."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Balanced sampling and the test of hard and new cases."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random

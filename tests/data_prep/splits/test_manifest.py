@@ -88,15 +88,6 @@ def test_a_failed_run_leaves_whole_files_and_no_manifest(tmp_path: Path) -> None
     assert write(tmp_path)["seed"] == 7, "what was begun may be replaced"
 
 
-def test_only_prepared_files_are_replaced(tmp_path: Path) -> None:
-    (tmp_path / "val.jsonl").write_text("mine")
-    with pytest.raises(CustosError, match=r"files of yours that would be replaced \(val.jsonl\)"):
-        write(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["val.jsonl"]
-    (tmp_path / "val.jsonl").unlink()
-    assert write(tmp_path) == write(tmp_path)
-
-
 @pytest.mark.parametrize("manifest", ["", "[]", '{"name": "My extension", "version": "1"}'])
 def test_the_manifest_of_another_program_is_no_proof(tmp_path: Path, manifest: str) -> None:
     (tmp_path / "manifest.json").write_text(manifest)

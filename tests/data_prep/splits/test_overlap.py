@@ -1,7 +1,5 @@
 """Overlap between splits, and near-duplicates, on rows whose overlap is plain to see."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re
@@ -16,10 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.splits.near_duplicates import (
-    cluster_examples,
-    near_duplicate_clusters,
-)
+from data_prep.splits.near_duplicates import cluster_examples, near_duplicate_clusters
 from data_prep.splits.overlap import (
     Overlap,
     find_overlaps,

@@ -1,7 +1,5 @@
 """Splits by question and label, and what is filtered out before."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -221,12 +219,7 @@ def test_three_of_six_must_disagree(labels: list[str | None], kept: bool) -> Non
 
 @pytest.mark.parametrize(
     ("ids", "verdicts"),
-    [
-        ("a", {"a": ["correct", *[C] * 5]}),
-        ("aa", {"a": [C] * 6}),
-        ("a", {}),
-        ("a", {"a": [C] * 7}),
-    ],
+    [("a", {"a": ["correct", *[C] * 5]}), ("aa", {"a": [C] * 6}), ("a", {}), ("a", {"a": [C] * 7})],
 )
 def test_verdicts_that_do_not_suit(ids: str, verdicts: dict[str, list[str]]) -> None:
     with pytest.raises(CustosError, match="'a'"):

@@ -1,7 +1,5 @@
 """Tables of every kind, written and read."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping, Sequence

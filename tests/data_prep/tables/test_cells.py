@@ -1,7 +1,5 @@
 """Cells are the same fields whatever file holds them: lists, numbers, times, parts, pictures."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A user's table becomes records, whatever kind of file it is; labels of several people."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -153,11 +151,7 @@ def test_an_error_type_that_contradicts_the_label(
 @pytest.mark.parametrize(
     ("header", "columns", "advice"),
     [
-        (
-            SHEET,
-            {},
-            "--map references=gold --map response=model_answer --map label=human_label",
-        ),
+        (SHEET, {}, "--map references=gold --map response=model_answer --map label=human_label"),
         (SHEET, {**MAP, "references": "golden"}, "the nearest is 'gold'"),
         (SHEET, {**MAP, "references": "Gold"}, "the nearest is 'gold'"),
         (  # those that are missing and those that would be the next error

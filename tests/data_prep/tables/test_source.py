@@ -1,7 +1,5 @@
 """Files, folders and data sets of the hub that are named as a table, and files of mappings."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

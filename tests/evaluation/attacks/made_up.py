@@ -1,7 +1,5 @@
 """Questions of a user, for the tests of this folder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from judging.types import LabelledExample

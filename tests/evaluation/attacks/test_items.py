@@ -1,7 +1,5 @@
 """Items of a user, what families of attacks make of them, and that training shares no wording."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Iterator

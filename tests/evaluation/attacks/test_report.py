@@ -1,7 +1,5 @@
 """Attacks on made-up judges: rows, stability, floors, files, and the search for a suffix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 

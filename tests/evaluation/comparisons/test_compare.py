@@ -1,7 +1,5 @@
 """Two evaluations compared, the gate for a new judge, and the paired figures of both."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -201,11 +199,7 @@ def test_the_interval_is_that_of_the_mean_difference() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "n", "low", "high"),
-    [
-        (9, 3, 10, 0.1705, 0.8090),
-        (6, 2, 7, 0.0582, 0.8062),
-        (10, 0, 10, 0.6075, 1.0000),
-    ],
+    [(9, 3, 10, 0.1705, 0.8090), (6, 2, 7, 0.0582, 0.8062), (10, 0, 10, 0.6075, 1.0000)],
 )
 def test_newcombe_as_published(first: int, second: int, n: int, low: float, high: float) -> None:
     """Newcombe 1998, table II, method 10, where both rates are over as many items."""

@@ -1,7 +1,5 @@
 """Judged rates that are corrected by the judge's measured errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -69,11 +67,7 @@ def test_ends_are_where_the_three_intervals_stop_contradicting_the_rate() -> Non
 
 @pytest.mark.parametrize(
     ("questions", "rows", "rate", "sensitivity", "alarms", "likeness"),
-    [
-        (89, 5, 0.9, 0.85, 0.3, 0.1),
-        (30, 5, 0.5, 0.96, 0.13, 0.3),
-        (400, 1, 0.1, 0.99, 0.01, 0.0),
-    ],
+    [(89, 5, 0.9, 0.85, 0.3, 0.1), (30, 5, 0.5, 0.96, 0.13, 0.3), (400, 1, 0.1, 0.99, 0.01, 0.0)],
 )
 def test_the_corrected_interval_holds_the_truth_and_the_raw_one_does_not(
     questions: int, rows: int, rate: float, sensitivity: float, alarms: float, likeness: float

@@ -1,7 +1,5 @@
 """Planned numbers of labels, against simulation, formulas and statsmodels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

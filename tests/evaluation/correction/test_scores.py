@@ -1,7 +1,5 @@
 """Corrected rates, against loops over items, scipy, ppi-python and statsmodels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,11 +10,7 @@ from scipy import stats
 
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import Cells, Rate, UnknownSampling, corrected_rate, ppi_plus_plus
-from evaluation.intervals import (
-    Floats,
-    Ints,
-    wilson_interval,
-)
+from evaluation.intervals import Floats, Ints, wilson_interval
 from judging.errors import CustosError
 
 NAN = float("nan")

@@ -1,7 +1,5 @@
 """Made-up pairs, their human labels, and judges of both orders."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from judging.types import LabelledExample, Pass, Verdict

@@ -1,7 +1,5 @@
 """Pairwise verdicts against people's, pairs judged by scores, and labels drawn anew."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random

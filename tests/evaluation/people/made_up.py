@@ -1,7 +1,5 @@
 """Rows that several made-up people labelled, and a judge of a stated error."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Agreement of any number of people and the alternative annotator test, as published and plain."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -11,12 +9,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from evaluation.estimate import loss_within_p, lowest_difference
 from evaluation.intervals import Ints
-from evaluation.people.agreement import (
-    MIN_ROWS,
-    PeoplesLabels,
-    krippendorff_alpha,
-    label_agreement,
-)
+from evaluation.people.agreement import MIN_ROWS, PeoplesLabels, krippendorff_alpha, label_agreement
 from evaluation.people.annotators import alternative_annotator_test, duels
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 

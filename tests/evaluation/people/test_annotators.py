@@ -1,7 +1,5 @@
 """A judge among several people: every figure against a plain calculation over single rows."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 
@@ -143,8 +141,7 @@ def test_people_by_name_win_over_first_and_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judge", "side"),
-    [("Correct", "anna, carla"), ("Wrong", "ben"), ("Partial", "neither")],
+    ("judge", "side"), [("Correct", "anna, carla"), ("Wrong", "ben"), ("Partial", "neither")]
 )
 def test_sides_of_more_than_two(judge: str, side: str) -> None:
     given = {"anna": "Correct", "ben": "Wrong", "carla": "Correct"}

@@ -1,7 +1,5 @@
 """Results of matches and their strengths, against numerical maximisation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

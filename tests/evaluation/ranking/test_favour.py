@@ -1,7 +1,5 @@
 """Whom a judge favours, by hand and against scipy."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +9,7 @@ import pytest
 
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
 from evaluation.outcomes import Outcomes, save_evaluation
-from evaluation.ranking.favour import (
-    family_of,
-    favour,
-    flip_p,
-)
+from evaluation.ranking.favour import family_of, favour, flip_p
 from evaluation.report.evaluate import find_disagreements
 from evaluation.report.markdown import summary_lines
 from evaluation.report.page import render_page

@@ -1,7 +1,5 @@
 """Tables of tournaments, Elo, and rankings: how they agree, and people's from a judge's matches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

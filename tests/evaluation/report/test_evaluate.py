@@ -1,7 +1,5 @@
 """A judge that is measured, what it saw before, and what its folder says of that."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a report, its plots, and the table of disagreements."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib
@@ -15,11 +13,7 @@ import pytest
 from data_prep.tables.examples import read_examples
 from evaluation.report.evaluate import FILE, find_disagreements, write_disagreements
 from evaluation.report.page import render_page, write_page
-from evaluation.report.plots import (
-    draw_learning_curve,
-    draw_ranking,
-    draw_risk_coverage,
-)
+from evaluation.report.plots import draw_learning_curve, draw_ranking, draw_risk_coverage
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored

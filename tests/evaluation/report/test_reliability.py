@@ -1,9 +1,6 @@
 """The reliability card: figures of its data sets, what is missing, and where it is shown."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +11,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from evaluation.report.reliability import HEADING, render_card
 from judging.judge import Judge
-from judging.types import JudgeRequest, Verdict
 from serve.app import create_app
 from serve.queue.service import Service
+from tests.cli.measuring.made_up import UnsteadyJudge
 from tests.serve.made_up import FakeJudge, card_of, row
 
 
@@ -113,21 +110,10 @@ def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Pat
         assert card(judge.folder, judge.folder, d=data).exit_code == 0
 
 
-class StoppedJudge(FakeJudge):
-    """Stops in the batch of a number, as Ctrl-C does."""
-
-    stop_at = -1
-
-    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
-        if len(self.batches) == self.stop_at:
-            raise KeyboardInterrupt
-        return super().grade(requests, **options)
-
-
 def test_a_stopped_card_goes_on_where_it_stopped(
     judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    stopped = StoppedJudge("mine")
+    stopped = UnsteadyJudge("mine")
     stopped.card = judge.card
     monkeypatch.setattr(Judge, "load", lambda source, **_: stopped)
     data = {name: write(tmp_path / f"{name}.jsonl", 3) for name in ("first", "second")}

@@ -1,7 +1,5 @@
 """The report, its curve of risk and its cautions, and the paper's figures beside it."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Time of the largest reports. No model runs."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

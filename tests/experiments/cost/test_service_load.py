@@ -11,11 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from experiments.cost import data_plane
-from experiments.cost.load_generator import (
-    CONNECTION_FAILED,
-    closed_loop,
-    open_loop,
-)
+from experiments.cost.load_generator import CONNECTION_FAILED, closed_loop, open_loop
 from experiments.cost.scoring_speed import compare_speed, export_llama
 from experiments.cost.service_load import measure, read_requests
 from experiments.cost.training_speed import compare, show

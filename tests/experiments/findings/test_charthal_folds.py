@@ -210,10 +210,7 @@ def labelled(*labels: str) -> list[LabelledExample]:
 
 
 def test_changes_by_hand() -> None:
-    given = {
-        MERGED: verdicts(0.9, 0.8, 0.3, 0.6),
-        NF4: verdicts(0.8, 0.4, 0.3, 0.7),
-    }
+    given = {MERGED: verdicts(0.9, 0.8, 0.3, 0.6), NF4: verdicts(0.8, 0.4, 0.3, 0.7)}
     forms = compare(given, labelled("Correct", "Correct", "Wrong", "Wrong"))
     assert [forms[form]["accuracy"]["value"] for form in given] == [0.75, 0.5]
     assert forms[NF4]["changed"][MERGED]["value"] == 0.25

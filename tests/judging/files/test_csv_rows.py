@@ -158,12 +158,7 @@ def test_many_open_quotation_marks_are_read_in_time_that_grows_with_the_file(
 
 @pytest.mark.parametrize(
     ("row", "cells"),
-    [
-        ("1,2,3,,", [["1", "2", "3"]]),
-        ("1,2", [["1", "2"]]),
-        ("1,2,3,,x", [None]),
-        ("1", [None]),
-    ],
+    [("1,2,3,,", [["1", "2", "3"]]), ("1,2", [["1", "2"]]), ("1,2,3,,x", [None]), ("1", [None])],
 )
 def test_cells_at_the_end_that_are_empty_or_missing(
     tmp_path: Path, row: str, cells: list[Any]

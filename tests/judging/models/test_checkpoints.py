@@ -69,14 +69,6 @@ def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
         load_backbone(str(folder), device="cpu", weights=weights)
 
 
-def test_missing_shards_are_counted(folder: Path) -> None:
-    first, second, *_ = files = shards(folder)
-    second.unlink()
-    assert f"{second.name} of {len(files)} shards missing" in _error(folder)
-    first.unlink()
-    assert f"{first.name} and 1 more of {len(files)} shards missing" in _error(folder)
-
-
 @pytest.mark.parametrize("kept", [0, 5, 300, -1])
 def test_a_shard_that_is_cut_short(folder: Path, kept: int) -> None:
     shard = shards(folder)[1]

@@ -412,23 +412,6 @@ def test_texts_are_drawn_together_within_the_budget(
 END = 99
 
 
-def _build(*token_ids: list[int]) -> LabelTree:
-    return LabelTree.build([f"label {i}" for i in range(len(token_ids))], token_ids)
-
-
-def test_trees_by_hand() -> None:
-    tree = _build([1, 2, 3, END], [1, 2, 4, END], [1, 5, END], [1, 2, END])
-    assert tree.node_tokens == (1, 2, 3, 4, 5)
-    assert tree.node_parents == (-1, 0, 1, 1, 0)
-    assert tree.depths() == [1, 2, 3, 3, 2]
-    assert (tree.ancestors(3), tree.ancestors(4)) == ([3, 1, 0], [4, 0])
-    # Slot 0 is the prompt's end; slot i + 1 is node i. One label ends where others go on.
-    assert tree.paths[3] == ((0, 1), (1, 2), (2, END))
-    assert tree.paths[0] == ((0, 1), (1, 2), (2, 3), (3, END))
-    bare = _build([4], [5])
-    assert (bare.node_tokens, bare.num_slots, bare.paths) == ((), 1, (((0, 4),), ((0, 5),)))
-
-
 def test_errors() -> None:
     with pytest.raises(ValueError, match="at least one label"):
         LabelTree.build([], [])

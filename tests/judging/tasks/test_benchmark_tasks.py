@@ -143,10 +143,7 @@ def test_replies_to_the_official_simplevqa_prompts(reply: str, conclusion: str |
 
 @pytest.mark.parametrize(
     ("variant", "headings"),
-    [
-        ("english", ["Question", "Reference", "Response"]),
-        ("chinese", ["题目", "参考答案", "作答"]),
-    ],
+    [("english", ["Question", "Reference", "Response"]), ("chinese", ["题目", "参考答案", "作答"])],
 )
 def test_simplevqa_speaks_the_language_of_its_variant(variant: str, headings: list[str]) -> None:
     fields = SIMPLEVQA.item(ask(task="simplevqa", variant=variant))

@@ -1,7 +1,5 @@
 """The task of a caller's own criteria, and who may answer it unmeasured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -221,28 +221,6 @@ def test_after_a_long_text_the_model_has_longer_than_the_text_took() -> None:
     assert third - second > (1 + REST) * 0.05 - 0.02  # two are read at once, and then none
 
 
-def test_two_long_texts_are_read_at_a_time() -> None:
-    """The others wait; a short one does not."""
-    gate, started = threading.Event(), threading.Semaphore(0)
-
-    def long() -> bool:
-        started.release()
-        return gate.wait(10)
-
-    async def main() -> list[bool]:
-        readers = Readers()
-        tasks = [asyncio.create_task(readers.read(SHORT + 1, long)) for _ in range(5)]
-        for _ in range(2):
-            await asyncio.to_thread(started.acquire)
-        await asyncio.sleep(0.05)
-        assert not started.acquire(blocking=False)
-        assert await readers.read(SHORT, len, "done") == 4
-        gate.set()
-        return await asyncio.gather(*tasks)
-
-    assert asyncio.run(main()) == [True] * 5
-
-
 def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

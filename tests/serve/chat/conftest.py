@@ -1,7 +1,5 @@
 """The chat routes behind a real socket."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import httpx

@@ -1,7 +1,5 @@
 """A judge that knows every task, and prompts of every harness in our own words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every contract over a socket: whatever a response says, a wrong one is never read as a pass."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

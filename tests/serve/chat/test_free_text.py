@@ -1,7 +1,5 @@
 """A client is told when a free text fails, before its first piece and after."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Prompts as tools write them: fields in JSON, under labels, twice, and in the system message."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

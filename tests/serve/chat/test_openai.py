@@ -1,7 +1,5 @@
 """The openai SDK against the service, with nothing but base URL and model name changed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -159,11 +157,6 @@ def test_errors_are_the_sdk_s_own(sdk: openai.OpenAI) -> None:
         with pytest.raises(openai.InternalServerError) as broken:
             sdk.chat.completions.create(**qa("break"), stream=stream)
         assert broken.value.request_id
-
-
-def test_refusals_are_not_repeated(address: str, judge: KnowingJudge) -> None:
-    with client(address, max_retries=5) as patient, pytest.raises(openai.UnprocessableEntityError):
-        patient.chat.completions.create(**qa("x"), n=9)
 
 
 def test_a_burst_of_32_that_never_waits_is_held() -> None:

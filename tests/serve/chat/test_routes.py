@@ -90,11 +90,7 @@ def test_the_form_of_the_replies(http: httpx.Client) -> None:
         "openevals": {"reasoning": correct, "score": True},
         "promptfoo-factuality": {"category": "C", "reason": correct},
         "promptfoo-geval": {"score": 9, "reason": passed},
-        "promptfoo-rubric": {
-            "pass": True,
-            "score": pytest.approx(0.9, abs=0.01),
-            "reason": passed,
-        },
+        "promptfoo-rubric": {"pass": True, "score": pytest.approx(0.9, abs=0.01), "reason": passed},
         "ragas-answer-accuracy": {"rating": 4},
     }
     assert {name: text for name, text in replies.items() if name not in objects} == {

@@ -1,7 +1,5 @@
 """Slots of JSON replies: what a schema's keys mean, and what a verdict puts there."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any, Literal

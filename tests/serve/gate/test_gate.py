@@ -195,10 +195,7 @@ def test_bodies_of_one_key_leave_room_for_others(closed: FakeJudge) -> None:
     keys = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
 
     service = Service({"a": closed}, limits)
-    with (
-        serving(service, keys=tuple(keys.values())) as client,
-        ThreadPoolExecutor(2) as pool,
-    ):
+    with serving(service, keys=tuple(keys.values())) as client, ThreadPoolExecutor(2) as pool:
 
         def ask(name: str) -> httpx.Response:
             headers = {"Authorization": f"Bearer {keys[name]}"}

@@ -184,11 +184,7 @@ def test_a_pair_with_a_picture_is_judged_in_both_orders(
     assert browser.title == "Playground · custos"
     assert len(browser.find_elements(By.CSS_SELECTOR, "#answer progress")) == 9
     [request] = judge.requests
-    assert (request.mode, request.order, request.responses) == (
-        "critique",
-        "both",
-        ("Yes.", NASTY),
-    )
+    assert (request.mode, request.order, request.responses) == ("critique", "both", ("Yes.", NASTY))
     assert request.images[0].startswith("data:image/png;base64,")
     assert_quiet(browser)
 

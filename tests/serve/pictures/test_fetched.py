@@ -330,10 +330,7 @@ def test_slow_hosts_hold_up_no_other_calls(
     images.endpoints.add(("slow.test", 443))
     images._resolve = resolve
     service = Service({"a": FakeJudge()}, remote_images=images)
-    with (
-        serving(service, tuple(keys.values())) as client,
-        ThreadPoolExecutor(20) as pool,
-    ):
+    with serving(service, tuple(keys.values())) as client, ThreadPoolExecutor(20) as pool:
 
         def ask(name: str, **fields: Any) -> httpx.Response:
             headers = {"Authorization": f"Bearer {keys[name]}"}

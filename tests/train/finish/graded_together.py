@@ -4,8 +4,6 @@
 process writes the verdicts. Only the first one sees RUN, as on machines without a shared disk.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import partial

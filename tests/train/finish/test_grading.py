@@ -1,7 +1,5 @@
 """What a run grades and calibrates at its end: on every process, and kept if it is stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

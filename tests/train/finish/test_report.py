@@ -1,7 +1,5 @@
 """The last lines of a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

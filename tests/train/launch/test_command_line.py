@@ -1,7 +1,5 @@
 """How many processes a command starts, by the GPUs that PyTorch reports."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

@@ -1,7 +1,5 @@
 """Checkpoints with random weights: laid out as on the hub, made once, named in every verdict."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``--dry-run``: every part runs, the table names each, and the run's own folder stays away."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Memory of freed tensors goes back to the system."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

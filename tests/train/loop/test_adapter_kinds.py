@@ -1,7 +1,5 @@
 """Runs with adapters and optimizers of every kind train, stop, go on, and become judges."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -67,8 +65,7 @@ def test_a_merger_is_trained_by_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("optim__optimizer", "paged_adamw_8bit"), ("run__quantization", "nf4")],
+    ("key", "value"), [("optim__optimizer", "paged_adamw_8bit"), ("run__quantization", "nf4")]
 )
 def test_a_missing_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str

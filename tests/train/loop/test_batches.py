@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -66,11 +64,7 @@ def test_every_row_once_per_epoch(
 
 @settings(max_examples=60)
 @given(
-    st.integers(1, 20),
-    st.integers(1, 500),
-    st.integers(1, 49),
-    st.integers(1, 4),
-    st.booleans(),
+    st.integers(1, 20), st.integers(1, 500), st.integers(1, 49), st.integers(1, 4), st.booleans()
 )
 def test_every_step_has_new_and_replayed_rows_in_their_shares(
     rows: Rows,
@@ -105,9 +99,7 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.integers(1, 900), min_size=1, max_size=40),
-    st.integers(1, 9),
-    st.integers(1, 3000),
+    st.lists(st.integers(1, 900), min_size=1, max_size=40), st.integers(1, 9), st.integers(1, 3000)
 )
 @such_as([5] * 6, 4, 3000)  # three parts of two rows, of which one is divided
 def test_processes_get_batches_of_like_cost(

@@ -1,7 +1,5 @@
 """Checkpoints appear whole or not at all, and only their own run reads them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,7 @@ import yaml
 
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
-from tests.train.made_up import (
-    examples,
-    killed_after,
-    recipe,
-    trainer,
-    write_recipe,
-    write_split,
-)
+from tests.train.made_up import examples, killed_after, recipe, write_recipe, write_split
 from train import hieval_stage1
 from train.launch.front import stop_message
 from train.loop.checkpoint import (
@@ -118,25 +109,8 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
         assert run_identity(recipe(tmp_path), version, sha256) != identity()
 
 
-def test_a_resumed_run_says_what_changed(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """After an out-of-memory the user lowers what takes memory, and goes on."""
-    every: dict[str, Any] = {"optim__epochs": 1, "run__save_every": 1, "run__eval_every": 1}
-    lowered: dict[str, Any] = {"optim__token_budget": 2, "run__gradient_checkpointing": True}
-    trainer(recipe(tmp_path, **every), small, examples(16)).fit()
-    trainer(recipe(tmp_path, **every, **lowered), small, examples(16)).fit()
-    assert (
-        "changed since the checkpoint: optim.token_budget=2 (was 200), "
-        "run.gradient_checkpointing=True (was False)"
-    ) in capsys.readouterr().out
-
-
 def test_data_made_anew_is_other_data(
-    small: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
     path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)

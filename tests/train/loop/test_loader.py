@@ -1,7 +1,5 @@
 """Worker processes make the batches that the training process would make."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

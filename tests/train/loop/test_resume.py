@@ -1,7 +1,5 @@
 """A killed run ends as if it had not been; which validation is best, and where a run stops."""
 
-from __future__ import annotations
-
 import math
 from itertools import count
 from pathlib import Path
@@ -154,10 +152,7 @@ def test_a_run_stops_when_validations_get_no_better(
         # Two of ten steps warm up; then 8 steps of decay from 1.
         ("linear", [0.5, 1.0, 1.0, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
         ("constant", [0.5] + [1.0] * 9),
-        (
-            "cosine",
-            [0.5, 1.0, *(0.5 * (1 + math.cos(math.pi * done / 8)) for done in range(8))],
-        ),
+        ("cosine", [0.5, 1.0, *(0.5 * (1 + math.cos(math.pi * done / 8)) for done in range(8))]),
     ],
 )
 def test_learning_rate(schedule: str, expected: list[float]) -> None:

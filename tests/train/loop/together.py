@@ -3,8 +3,6 @@
 ``torchrun ... -m tests.train.loop.together BACKBONE OUT`` stops early.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

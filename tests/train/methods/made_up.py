@@ -1,7 +1,5 @@
 """Recipes and rows for training on critiques that a tiny judge draws itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which method a recipe is trained with, and that a file is all that a new one takes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Critique training: what is supervised, what it costs, and that a judge reads it back."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,7 @@ from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
 from train.loop.objective import TextModel
 from train.loop.sharding import make_accelerator
-from train.methods.critique import (
-    TextObjective,
-    TextSupervision,
-    answer_tokens,
-)
+from train.methods.critique import TextObjective, TextSupervision, answer_tokens
 from train.methods.trainer import Trainer
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.starting_adapter import with_adapter
@@ -94,9 +88,7 @@ def test_log_probabilities_and_gradients_without_full_logits(
     for with_targets in (True, False):
         adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
         batch = make_tree_batch(
-            rows.prompts(rows),
-            [row.tree for row in rows],
-            backbone.tokenizer.pad_token_id,
+            rows.prompts(rows), [row.tree for row in rows], backbone.tokenizer.pad_token_id
         )
         inputs = objective.inputs(rows)
         model = TextModel(adapted)

@@ -1,7 +1,5 @@
 """The focal objective, and that no objective has the host wait for a GPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Stage 2's objective from one tree against separate forward passes of the library's model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

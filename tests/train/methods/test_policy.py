@@ -1,7 +1,5 @@
 """The judge in training draws and scores critiques; which of them are paired for TRL."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

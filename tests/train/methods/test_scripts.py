@@ -1,7 +1,5 @@
 """Both scripts leave a judge: a folder that ``custos eval`` reads, with a history and a report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

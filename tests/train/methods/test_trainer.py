@@ -1,7 +1,5 @@
 """Scoring rows with the model of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

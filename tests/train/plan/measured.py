@@ -1,7 +1,5 @@
 """Planned memory of a step, and its peak, as PyTorch's own profiler counts allocations."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -44,10 +42,7 @@ def long_rows(count: int, words_of_response: int = 150, **fields: object) -> lis
 
 
 def planned_step(
-    settings: FocalRecipe,
-    encoder: Encoder,
-    rows: list[LabelledExample],
-    sharers: int = 1,
+    settings: FocalRecipe, encoder: Encoder, rows: list[LabelledExample], sharers: int = 1
 ) -> StepMemory:
     """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
     config = encoder.backbone.model.config

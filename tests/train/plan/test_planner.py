@@ -1,7 +1,5 @@
 """Gradient checkpointing by what memory decides, and planned memory against that of a real step."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

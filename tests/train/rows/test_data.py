@@ -1,7 +1,5 @@
 """Splits that share questions, as a recipe meets them."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Launches that training does not support end on one line, before anything is read or loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,11 +7,7 @@ import pytest
 from judging.errors import CustosError
 from tests.train.made_up import recipe
 from train import hieval_stage1
-from train.setup.engines import (
-    check_engine,
-    check_processes,
-    launch_file,
-)
+from train.setup.engines import check_engine, check_processes, launch_file
 
 
 def test_engines_are_refused_before_the_data_is_read(
@@ -108,10 +102,7 @@ def test_shipped_files_are_taken_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("engine", "message"),
-    [
-        (FSDP2, "that share a model .FSDP. do"),
-        (ZERO2, "that divide moments .DeepSpeed. do"),
-    ],
+    [(FSDP2, "that share a model .FSDP. do"), (ZERO2, "that divide moments .DeepSpeed. do")],
 )
 def test_what_processes_that_share_a_model_do_not_train(
     engine: dict[str, str], message: str, tmp_path: Path

@@ -1,7 +1,5 @@
 """Recipes that are called published have the papers' own figures."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,7 @@ from train.methods import find_method
 from train.methods.base import Method
 from train.methods.focal import FocalRecipe
 from train.methods.joint import JointRecipe
-from train.setup.recipe import (
-    RECIPES,
-    find_recipe,
-    parse_recipe,
-)
+from train.setup.recipe import RECIPES, find_recipe, parse_recipe
 
 MINIMAL: dict[str, Any] = {
     "backbone": "embedded",

@@ -1,7 +1,5 @@
 """Starting from an earlier adapter: its shape is kept and recorded, dropout is the recipe's."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``torchrun ... -m tests.train.sharding.learners OUT quick|slow FAMILY=FOLDER ...``
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

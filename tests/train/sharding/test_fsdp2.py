@@ -1,7 +1,5 @@
 """Two processes that share one model, or divide moments, take the steps of a single one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +18,7 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from tests.conftest import Folders
 from tests.forks import run_together
+from tests.gpu.steps import relative_error
 from tests.tiny import Family, reference_model
 from tests.train.plan.measured import long_rows, planned_step
 from tests.train.sharding import learners
@@ -177,17 +176,6 @@ def test_another_number_of_processes_goes_on(
     assert relative_error(_learned(folder / last), _learned(whole / last)) < ADAPTER
     moments = [load_file(path / last / "optimizer.safetensors") for path in (folder, whole)]
     assert relative_error(*moments) < ADAPTER
-
-
-def relative_error(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
-    """Return the norm of all differences as a share of the norm."""
-    assert tensors.keys() == expected.keys()
-    found, wanted = (
-        torch.cat([values[name].flatten().double() for name in sorted(expected)])
-        for values in (tensors, expected)
-    )
-    assert wanted.norm() > 1e-4, "or there would be nothing to compare"
-    return float((found - wanted).norm() / wanted.norm())
 
 
 def held(folder: Path) -> dict[str, float]:

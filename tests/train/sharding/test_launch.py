@@ -1,7 +1,5 @@
 """A launch in which processes share the model, from the command to the finished judge."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -17,10 +15,11 @@ from safetensors.torch import load_file
 from judging.judge import Judge
 from tests.conftest import Folders
 from tests.forks import ROOT
+from tests.gpu.steps import relative_error
 from tests.tiny import Family
 from tests.train.made_up import recipe_file
 from tests.train.sharding.learners import FAMILIES, rows
-from tests.train.sharding.test_fsdp2 import ADAPTER, relative_error
+from tests.train.sharding.test_fsdp2 import ADAPTER
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
 
 SCRIPTS: dict[str, tuple[Any, str]] = {

@@ -1,7 +1,5 @@
 """A run shows short lines or one bar, keeps the details in its log, and counts its speed."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

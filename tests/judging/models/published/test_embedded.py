@@ -154,20 +154,6 @@ def test_missing_or_other_vision_weights_are_refused(vision_file: Path) -> None:
         load_backbone("embedded@2")
 
 
-def test_it_knows_the_capital_of_france(embedded: Backbone) -> None:
-    """The weights arrived whole: a wrong graft or dequantisation would not answer this."""
-    ids = embedded.tokenizer.apply_chat_template(
-        [{"role": "user", "content": "What is the capital of France?"}],
-        add_generation_prompt=True,
-        return_tensors="pt",
-        return_dict=True,
-    )["input_ids"]
-    answer = embedded.tokenizer.encode("The capital of France is", add_special_tokens=False)
-    with torch.inference_mode():
-        logits = embedded.model(input_ids=torch.cat([ids, torch.tensor([answer])], 1)).logits
-    assert embedded.tokenizer.decode(logits[0, -1].argmax()) == " Paris"
-
-
 @pytest.mark.slow
 def test_the_real_graft_equals_the_original_llama(embedded: Backbone, tmp_path: Path) -> None:
     gguf = fetch(PUBLISHED, tmp_path)

@@ -190,11 +190,7 @@ def test_an_output_matrix_of_its_own_stays(qwen2: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"architecture": "llama"}, "qwen3"),
-        ({"scaling": "yarn"}, "yarn"),
-    ],
+    ("changes", "named"), [({"architecture": "llama"}, "qwen3"), ({"scaling": "yarn"}, "yarn")]
 )
 def test_files_that_would_be_misread_are_refused(
     changes: dict[str, Any], named: str, qwen2: Path, tmp_path: Path
