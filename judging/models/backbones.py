@@ -17,6 +17,7 @@ from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    check_vocabulary,
     check_windows,
     folder_sha256,
     missing_backbone,
@@ -242,6 +243,7 @@ def load_backbone(
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
+    check_vocabulary(name, processor.tokenizer, config.get_text_config().vocab_size)
     loaded_version = its_version or folder_sha256(folder)
     if adapter and version:
         check_version(adapter, name, version, loaded_version)
@@ -323,14 +325,21 @@ def _load_model(
     if absent := sorted(report["missing_keys"]):  # the library would fill them with random numbers
         others = sorted(report["unexpected_keys"])
         remedy = (
-            f"the files hold others, such as '{others[0]}': save the model itself, without an "
-            f"adapter or a wrapper around it"
+            f"the files hold others, such as '{others[0]}': save the model itself, not quantized "
+            f"and without an adapter or a wrapper around it"
             if others
             else "download the checkpoint again"
         )
         raise CustosError(
             f"backbone '{folder}': {len(absent)} weights are missing, such as '{absent[0]}'; "
             f"{remedy}"
+        )
+    parts = {name for parent in (model, model.model) for name, _ in parent.named_children()}
+    # Other heads, such as one that rates, leave the logits as they are.
+    if spare := sorted(name for name in report["unexpected_keys"] if name.split(".")[0] in parts):
+        raise CustosError(
+            f"backbone '{folder}': {len(spare)} weights have no place in the model that {CONFIG} "
+            f"describes, such as '{spare[0]}'; download both again, not quantized"
         )
     model.name_or_path = model.config.name_or_path = str(folder)
     if adapter and dtype == "bfloat16":  # also the few that transformers keeps in float32

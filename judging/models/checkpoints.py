@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from judging.errors import CustosError, FieldError, Missing
 from judging.files.opening import refuse_lfs_pointer
 from judging.fingerprint import digest, file_sha256
+from judging.types import END_TOKEN, START_TOKEN
 
 if TYPE_CHECKING:
     import torch
@@ -78,6 +79,19 @@ def check_config(name: str, config: dict[str, Any]) -> None:
         raise CustosError(
             f"backbone '{name}': its weights are quantized ({method}); use the checkpoint in "
             f"bfloat16 that it was made from"
+        )
+
+
+def check_vocabulary(name: str, tokenizer: Any, rows: int) -> None:
+    """Raise ``CustosError`` if a text can become a token that an embedding has no row for.
+
+    Added tokens that no prompt holds may be beyond it, such as one for padding.
+    """
+    turns = [tokenizer.convert_tokens_to_ids(token) for token in (START_TOKEN, END_TOKEN)]
+    if (most := max(tokenizer.vocab_size, *(token + 1 for token in turns))) > rows:
+        raise CustosError(
+            f"backbone '{name}': its tokenizer knows {most:,} tokens and its weights {rows:,}; "
+            f"copy tokenizer and weights of one checkpoint into the folder"
         )
 
 
@@ -178,16 +192,16 @@ def reading(folder: Path, *files: str) -> Iterator[None]:
 
 def weight_files(folder: Path) -> list[Path]:
     """Return the files of a checkpoint's weights, in order; the folder was checked before."""
-    sharded = (folder / INDEX).is_file()
-    return [folder / shard for shard in (_shards_of_index(folder) if sharded else [SINGLE_FILE])]
+    is_single = (folder / SINGLE_FILE).is_file()  # which transformers prefers to shards, too
+    return [folder / shard for shard in ([SINGLE_FILE] if is_single else _shards_of_index(folder))]
 
 
 def check_weight_files(folder: Path) -> None:
     """Check that every shard is there, whole and in safetensors; no weights are read."""
-    if (folder / INDEX).is_file():
+    if (folder / SINGLE_FILE).is_file():
+        shards = {SINGLE_FILE: set[str]()}
+    elif (folder / INDEX).is_file():
         shards = _shards_of_index(folder)
-    elif (folder / SINGLE_FILE).is_file():
-        shards = {SINGLE_FILE: set()}
     else:
         if pickled := sorted(file.name for kind in PICKLED for file in folder.glob(kind)):
             raise CustosError(

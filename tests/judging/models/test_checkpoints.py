@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -34,6 +36,23 @@ READ_AS_JSON = (
 @pytest.fixture
 def folder(hub_folders: HubFolders, tmp_path: Path) -> Path:
     return Path(shutil.copytree(hub_folders(NAME), tmp_path / "model"))
+
+
+@pytest.fixture
+def text_folder(hub_folders: HubFolders, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), tmp_path / "text"))
+
+
+def _tensors(folder: Path) -> dict[str, torch.Tensor]:
+    return {name: weight for file in shards(folder) for name, weight in load_file(file).items()}
+
+
+def _joined(folder: Path) -> dict[str, torch.Tensor]:
+    """Take the shards away and return what they held."""
+    tensors = _tensors(folder)
+    for file in (*shards(folder), folder / "model.safetensors.index.json"):
+        file.unlink()
+    return tensors
 
 
 def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -94,6 +113,62 @@ def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
     assert f"{shard.name}: no tensor '{absent}'" in _error(folder)
     _edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
     assert f"1 weights are missing, such as '{absent}'" in _error(folder)
+
+
+@pytest.mark.parametrize("prefix", ["model.", ""])
+@pytest.mark.parametrize(
+    ("extra", "is_read"),
+    [
+        ("layers.2.mlp.up_proj.weight", False),
+        ("layers.0.self_attn.o_proj.bias", False),
+        ("layers.0.self_attn.o_proj.weight_scale_inv", False),
+        ("layers.0.self_attn.rotary_emb.inv_freq", True),
+        ("score.weight", True),
+        ("mtp.layers.0.mlp.up_proj.weight", True),
+    ],
+)
+def test_weights_for_which_the_configuration_has_no_place(
+    text_folder: Path, prefix: str, extra: str, is_read: bool
+) -> None:
+    """Others than a part that a judge does not use would change its logits."""
+    tensors = _joined(text_folder)
+    inside = not extra.startswith(("score", "mtp"))
+    named = {name.replace("model.", prefix, 1): weight for name, weight in tensors.items()}
+    name = f"{prefix}{extra}" if inside else extra
+    save_file(named | {name: torch.ones(4)}, text_folder / "model.safetensors")
+    if is_read:
+        load_backbone(str(text_folder), device="cpu")
+    else:
+        assert "1 weights have no place" in (message := _error(text_folder))
+        assert f"'{name}'" in message
+
+
+def test_a_configuration_with_fewer_layers(folder: Path, text_folder: Path) -> None:
+    _edit(text_folder / "config.json", lambda c: c.update(num_hidden_layers=1))
+    assert "have no place" in _error(text_folder)
+    _edit(folder / "config.json", lambda c: c["vision_config"].update(depth=1))
+    assert "'model.visual.blocks.1." in _error(folder)
+
+
+def test_a_single_file_beside_shards_is_the_one_that_the_library_reads(text_folder: Path) -> None:
+    tensors = {name: torch.zeros_like(weight) for name, weight in _tensors(text_folder).items()}
+    save_file(tensors, text_folder / "model.safetensors")
+    model = load_backbone(str(text_folder), device="cpu").model
+    own = AutoModelForCausalLM.from_pretrained(text_folder)
+    assert not own.model.norm.weight.any() and not model.model.norm.weight.any()
+
+
+def test_a_vocabulary_beyond_the_embedding(text_folder: Path) -> None:
+    """Padding that no text becomes may be; a word or a control token may not."""
+    added = {"content": "[PAD]", "id": 9_000, "special": True, "normalized": False}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+    _edit(text_folder / "tokenizer.json", lambda c: c["added_tokens"].append(added | flags))
+    load_backbone(str(text_folder), device="cpu", weights=False)
+    tensors, rows = _joined(text_folder), 300
+    tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"][:rows].clone()
+    save_file(tensors, text_folder / "model.safetensors")
+    _edit(text_folder / "config.json", lambda c: c.update(vocab_size=rows))
+    assert "300" in _error(text_folder)
 
 
 @pytest.mark.parametrize("prefix", ["module.", "base_model.model."])
@@ -238,6 +313,54 @@ def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
     (folder / "config.json").unlink()
     (folder / "config.json").symlink_to("../../blobs/0a1b")
     assert "config.json is a link to nothing" in _error(folder)
+
+
+_BEFORE = "{% for m in messages %}"
+_TURN = "'<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n'"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (_BEFORE, "{% for m in messages if m.role != 'system' %}"),
+        (_BEFORE, "{% for m in [messages[0], messages[-1]] %}"),
+        (
+            _TURN,
+            "('' if loop.first or loop.previtem.role != m.role else '\\n') + "
+            "('<|im_start|>' + m.role + '\\n' if loop.first or loop.previtem.role != m.role else '')"
+            " + m.content + '<|im_end|>\\n'",
+        ),
+        (
+            _TURN,
+            "raise_exception('alternate') if not loop.first and loop.previtem.role == m.role "
+            f"else {_TURN}",
+        ),
+        ("m.content", "(m.content | lower)"),
+        ("m.content", "('It is ' + strftime_now('%d %b %Y') + '. ' + m.content)"),
+        ("add_generation_prompt", "False"),
+    ],
+    ids=["no system", "last turn", "joined", "alternating", "changed", "dated", "no answer"],
+)
+def test_templates_that_do_not_give_every_field_a_turn_of_its_own(
+    text_folder: Path, old: str, new: str
+) -> None:
+    """What they make would be judged under no instruction, or by the day."""
+
+    def change(content: dict[str, Any]) -> None:
+        assert old in content["chat_template"]
+        content["chat_template"] = content["chat_template"].replace(old, new)
+
+    _edit(text_folder / "tokenizer_config.json", change)
+    assert "the chat template cannot be used" in _error(text_folder)
+
+
+def test_a_date_that_a_template_does_not_print(text_folder: Path) -> None:
+    dated = "{% if not messages %}{{ strftime_now('%Y') }}{% endif %}"
+    _edit(
+        text_folder / "tokenizer_config.json",
+        lambda c: c.update(chat_template=dated + c["chat_template"]),
+    )
+    load_backbone(str(text_folder), device="cpu", weights=False)
 
 
 HUB_NAME = "lab/tiny-judge"
