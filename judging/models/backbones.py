@@ -17,6 +17,7 @@ from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    check_numbers,
     check_vocabulary,
     check_windows,
     folder_sha256,
@@ -240,6 +241,7 @@ def load_backbone(
         config = AutoConfig.from_pretrained(str(folder))
         shell = empty_model(config)
     check_windows(name, config.get_text_config())
+    check_numbers(name, config.get_text_config())
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)

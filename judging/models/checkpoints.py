@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ def check_config(name: str, config: dict[str, Any]) -> None:
 def check_vocabulary(name: str, tokenizer: Any, rows: int) -> None:
     """Raise ``CustosError`` if a text can become a token that an embedding has no row for.
 
-    Added tokens that no prompt holds may be beyond it, such as one for padding.
+    Added tokens that no prompt holds may be beyond it. Padding that is, or is missing, becomes
+    another token: it is never read.
     """
     turns = [tokenizer.convert_tokens_to_ids(token) for token in (START_TOKEN, END_TOKEN)]
     if (most := max(tokenizer.vocab_size, *(token + 1 for token in turns))) > rows:
@@ -93,6 +95,20 @@ def check_vocabulary(name: str, tokenizer: Any, rows: int) -> None:
             f"backbone '{name}': its tokenizer knows {most:,} tokens and its weights {rows:,}; "
             f"copy tokenizer and weights of one checkpoint into the folder"
         )
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= rows:
+        tokenizer.pad_token = END_TOKEN
+
+
+def check_numbers(name: str, text: Any) -> None:
+    """Raise ``CustosError`` if a text model's configuration would make every logit senseless."""
+    for key, number, is_sound in (
+        ("rms_norm_eps", eps := text.rms_norm_eps, 0 <= eps < 1),
+        ("rope_theta", base := text.rope_parameters["rope_theta"], 0 < base < math.inf),
+    ):
+        if not is_sound:
+            raise CustosError(
+                f"backbone '{name}': {key} is {number}, which no model has; download it again"
+            )
 
 
 def check_windows(name: str, text: Any) -> None:

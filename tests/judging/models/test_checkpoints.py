@@ -1,6 +1,7 @@
 """Checkpoints in folders and on the hub: one line where they cannot be used, before weights."""
 
 import json
+import math
 import re
 import shutil
 import time
@@ -24,6 +25,7 @@ from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
 from tests.hub_server import COMMIT, hub_of, silent_hub
+from tests.judging.scoring.made_up import TEXT_ONLY, encode, engine_of, varied_tree
 
 NAME = "Qwen3-VL-4B-Instruct"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
@@ -158,17 +160,48 @@ def test_a_single_file_beside_shards_is_the_one_that_the_library_reads(text_fold
     assert not own.model.norm.weight.any() and not model.model.norm.weight.any()
 
 
+def test_a_tokenizer_without_padding(text_folder: Path) -> None:
+    scores = _scores(text_folder)
+    _edit(text_folder / "tokenizer_config.json", lambda c: c.update(pad_token=None))
+    assert _scores(text_folder) == scores
+
+
+def _scores(folder: Path) -> list[list[float]]:
+    """Score texts of different lengths, of which some are padded."""
+    backbone = load_backbone(str(folder), dtype="float32", device="cpu")
+    return engine_of(backbone).score(encode(backbone, list(TEXT_ONLY)), varied_tree(backbone))
+
+
 def test_a_vocabulary_beyond_the_embedding(text_folder: Path) -> None:
     """Padding that no text becomes may be; a word or a control token may not."""
+    scores = _scores(text_folder)
     added = {"content": "[PAD]", "id": 9_000, "special": True, "normalized": False}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
     _edit(text_folder / "tokenizer.json", lambda c: c["added_tokens"].append(added | flags))
-    load_backbone(str(text_folder), device="cpu", weights=False)
+    _edit(text_folder / "tokenizer_config.json", lambda c: c.update(pad_token="[PAD]"))
+    assert _scores(text_folder) == scores
     tensors, rows = _joined(text_folder), 300
     tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"][:rows].clone()
     save_file(tensors, text_folder / "model.safetensors")
     _edit(text_folder / "config.json", lambda c: c.update(vocab_size=rows))
     assert "300" in _error(text_folder)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"rms_norm_eps": -1e-6},
+        {"rms_norm_eps": math.nan},
+        {"rms_norm_eps": math.inf},
+        {"rope_theta": 0.0},
+        {"rope_theta": -1e4},
+        {"rope_theta": math.nan},
+        {"rope_theta": math.inf},
+    ],
+)
+def test_numbers_that_no_model_has(text_folder: Path, values: dict[str, float]) -> None:
+    _edit(text_folder / "config.json", lambda c: c.update(values))
+    assert next(iter(values)) in _error(text_folder)
 
 
 @pytest.mark.parametrize("prefix", ["module.", "base_model.model."])
@@ -326,9 +359,8 @@ _TURN = "'<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n'"
         (_BEFORE, "{% for m in [messages[0], messages[-1]] %}"),
         (
             _TURN,
-            "('' if loop.first or loop.previtem.role != m.role else '\\n') + "
-            "('<|im_start|>' + m.role + '\\n' if loop.first or loop.previtem.role != m.role else '')"
-            " + m.content + '<|im_end|>\\n'",
+            "('\\n' if not loop.first and loop.previtem.role == m.role "
+            "else '<|im_start|>' + m.role + '\\n') + m.content + '<|im_end|>\\n'",
         ),
         (
             _TURN,
