@@ -14,7 +14,7 @@ import pytest
 import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -174,17 +174,21 @@ def _scores(folder: Path) -> list[list[float]]:
 
 def test_a_vocabulary_beyond_the_embedding(text_folder: Path) -> None:
     """Padding that no text becomes may be; a word or a control token may not."""
+    tensors, embedding = _joined(text_folder), "model.embed_tokens.weight"
+
+    def cut(rows: int) -> None:
+        kept = tensors | {embedding: tensors[embedding][:rows].clone()}
+        save_file(kept, text_folder / "model.safetensors")
+        _edit(text_folder / "config.json", lambda c: c.update(vocab_size=rows))
+
+    tokenizer = AutoTokenizer.from_pretrained(text_folder)
+    cut(len(tokenizer))
     scores = _scores(text_folder)
-    added = {"content": "[PAD]", "id": 9_000, "special": True, "normalized": False}
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
-    _edit(text_folder / "tokenizer.json", lambda c: c["added_tokens"].append(added | flags))
-    _edit(text_folder / "tokenizer_config.json", lambda c: c.update(pad_token="[PAD]"))
+    tokenizer.add_special_tokens({"pad_token": "[PAD]"})
+    tokenizer.save_pretrained(text_folder)
     assert _scores(text_folder) == scores
-    tensors, rows = _joined(text_folder), 300
-    tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"][:rows].clone()
-    save_file(tensors, text_folder / "model.safetensors")
-    _edit(text_folder / "config.json", lambda c: c.update(vocab_size=rows))
-    assert "300" in _error(text_folder)
+    cut(tokenizer.convert_tokens_to_ids("<|im_end|>"))
+    assert "tokenizer" in _error(text_folder)
 
 
 @pytest.mark.parametrize(
