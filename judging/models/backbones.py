@@ -285,7 +285,15 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         revision = version if version and _COMMIT.fullmatch(version) else "main"
         folder = snapshot_folder(name, revision, weights=weights)
         return folder, folder.name  # the commit
-    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
+    try:
+        check_checkpoint(name, folder, weights=weights)
+    except CustosError as error:
+        if its_version is None:
+            raise
+        raise CustosError(  # a copy of the cache may be cut short
+            f"backbone '{name}': what was made of it is damaged ({str(error).partition('; ')[0]}); "
+            f"delete {folder}, and it is made again"
+        ) from None
     return folder, its_version
 
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from judging.errors import CustosError, Missing, system_errors_at
+from judging.files.atomic import replace, sync
 from judging.fingerprint import file_sha256
 from judging.models.checkpoints import check_checkpoint, check_weight_files, missing_backbone
 from judging.progress import progress_over
@@ -181,8 +182,11 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
                 for left in kept.glob("tmp*/"):  # of a process that was killed
                     shutil.rmtree(left)
                 with tempfile.TemporaryDirectory(dir=kept) as scratch:
-                    make(kept, Path(scratch) / "made")
-                    (Path(scratch) / "made").rename(folder)
+                    made = Path(scratch) / "made"
+                    make(kept, made)
+                    for file in made.iterdir():
+                        sync(file)
+                    replace(made, folder)
                 shutil.rmtree(kept)
     return folder
 

@@ -1,6 +1,7 @@
 """GGUF files of made-up weights, written by the library ``gguf``, as checkpoints."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,27 @@ def test_a_converted_file_is_not_converted_again(
     load_backbone(str(path), weights=False)
     monkeypatch.setattr(gguf_files, "convert", None)
     load_backbone(str(path), weights=False)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("kept", [None, 0, 90])
+def test_a_damaged_cache_says_what_to_delete(
+    file: str, kept: int | None, qwen2: Path, tmp_path: Path
+) -> None:
+    """No download of the user's would mend what was converted here."""
+    path = _write(tmp_path / "tiny.gguf", qwen2)
+    load_backbone(str(path), weights=False)
+    [made] = (tmp_path / "cache").glob("gguf-*@1")
+    content = (made / file).read_bytes()
+    (made / file).unlink()
+    if kept is not None:
+        (made / file).write_bytes(content[:kept])
+    with pytest.raises(CustosError) as caught:
+        load_backbone(str(path), device="cpu")
+    assert f"delete {made}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    shutil.rmtree(made)
+    load_backbone(str(path), device="cpu")
 
 
 def test_other_programs_read_the_folder(qwen2: Path, tmp_path: Path) -> None:
