@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.pictures import PictureSize, PixelLimits
 from judging.models.adapters import Quantization, check_quantization, quantize, weight_changes
 from judging.models.checkpoints import (
@@ -40,7 +41,7 @@ from judging.models.fetched import (
     snapshot_folder,
     vision_weights,
 )
-from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
+from judging.models.gguf_files import GGUF, NAMED, folder_of_gguf, is_gguf, named_folder
 
 if TYPE_CHECKING:
     import torch
@@ -277,9 +278,17 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         folder, its_version = folder_of_gguf(Path(name))
     elif Path(name).is_dir():
         folder = Path(name)
-    elif not _HUB_ID.fullmatch(name):
+    elif os.path.isfile(name) or name.lower().endswith(GGUF):
         raise missing_backbone(
-            name, "there is no such folder, and models on the hub are named OWNER/NAME"
+            name,
+            "no GGUF file, nor the folder of a checkpoint"
+            if os.path.isfile(name)
+            else "there is no such file",
+        )
+    elif not _HUB_ID.fullmatch(name):
+        nearest = nearest_name(name.lower(), (EMBEDDED, EMBEDDED_2, *NAMED))
+        raise missing_backbone(
+            name, f"there is no such folder, and models on the hub are named OWNER/NAME{nearest}"
         )
     else:
         revision = version if version and _COMMIT.fullmatch(version) else "main"

@@ -133,7 +133,7 @@ def missing_backbone(name: str, reason: str) -> Missing:
     """Return the error for a backbone that is neither here nor on the hub."""
     return Missing(
         f"backbone '{name}' cannot be loaded ({reason.strip().splitlines()[0]}); give a folder or "
-        "a reachable hub id, or use 'embedded'"
+        "a reachable hub id, or a name of 'custos backbones'"
     )
 
 
@@ -174,6 +174,10 @@ def _why_no_config(folder: Path) -> str:
     """Say what is wrong with a folder without a configuration."""
     if (folder / CONFIG).is_symlink():
         return f"its {CONFIG} is a link to nothing; copy folders of the hub's cache with cp -rL"
+    if (folder / "adapter_config.json").is_file():
+        return "it holds an adapter alone; merge it into its model"
+    if files := sorted(folder.glob("*.gguf")):
+        return f"the folder has no {CONFIG}, but '{files[0]}' is a GGUF file"
     below = sorted(folder.glob(f"snapshots/*/{CONFIG}")) or sorted(folder.glob(f"*/{CONFIG}"))
     hint = f", but '{below[-1].parent}' has one" if below else ""
     return f"the folder has no {CONFIG}{hint}"

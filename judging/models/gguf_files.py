@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MIB = 2**20
+GGUF = ".gguf"
 ARCHITECTURES = ("qwen2", "qwen3")
 PAIR = EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
 _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
@@ -85,7 +86,7 @@ NAMED = {
 
 def is_gguf(name: str) -> bool:
     """Tell whether a backbone's name is that of a GGUF file here."""
-    return name.endswith(".gguf") and os.path.isfile(name)
+    return name.lower().endswith(GGUF) and os.path.isfile(name)
 
 
 def named_folder(name: str) -> Path:

@@ -530,6 +530,34 @@ def test_weights_of_another_family_are_not_downloaded(
     assert not [file for file in fetched if file.endswith(".safetensors")]
 
 
+@pytest.mark.parametrize("name", [f"Qwen/Qwen3-4B@{OLD}", "Qwen/a..b", f"Qwen/{'x' * 99}"])
+def test_a_name_that_no_model_of_the_hub_can_have(name: str, use: Use, tmp_path: Path) -> None:
+    use(tmp_path)
+    assert name in error_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Qwen2.5-Coder-0.5B", "'qwen2.5-coder-0.5b'"),
+        ("qwen2.5-coder-1.5b@1", "'qwen2.5-coder-1.5b'"),
+        ("models/absent.gguf", "no such file"),
+        ("config.json", "no GGUF file"),
+        ("ollama", "'ollama/x.gguf'"),
+        ("adapter", "an adapter alone"),
+    ],
+)
+def test_names_that_are_nearly_right(
+    name: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("config.json", "ollama/x.gguf", "adapter/adapter_config.json"):
+        Path(file).parent.mkdir(exist_ok=True)
+        Path(file).touch()
+    message = error_of(name)
+    assert name in message and hint in message
+
+
 def test_a_folder_above_the_checkpoint(folder: Path) -> None:
     """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
     for name in ("checkpoint-20", "snapshots/0a1b"):

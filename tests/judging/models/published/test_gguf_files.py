@@ -117,7 +117,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_becomes_the_checkpoint_it_was_made_of(source: Path, tmp_path: Path) -> None:
-    path = _write(tmp_path / "tiny.gguf", source)
+    path = _write(tmp_path / "tiny.GGUF", source)
     converted = load_backbone(str(path), dtype="float32", device="cpu")
     published = load_backbone(str(source), dtype="float32", device="cpu")
     assert converted.version == file_sha256(path)
