@@ -37,11 +37,20 @@ from judging.models.devices import (
 from judging.models.fetched import (
     EMBEDDED,
     EMBEDDED_2,
+    cache_folder,
     embedded_folder,
+    is_made,
     snapshot_folder,
     vision_weights,
 )
-from judging.models.gguf_files import GGUF, NAMED, folder_of_gguf, is_gguf, named_folder
+from judging.models.gguf_files import (
+    GGUF,
+    NAMED,
+    converted_name,
+    folder_of_gguf,
+    is_gguf,
+    named_folder,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -240,6 +249,7 @@ def load_backbone(
         device = use_device(device)  # reading them takes long
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
+        config._attn_implementation = None  # a kernel of its authors', perhaps not installed here
         shell = empty_model(config)
     check_windows(name, config.get_text_config())
     check_numbers(name, config.get_text_config())
@@ -276,6 +286,8 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         folder, its_version = named_folder(name), NAMED[name].file.version
     elif is_gguf(name):
         folder, its_version = folder_of_gguf(Path(name))
+    elif name.lower().endswith(GGUF) and version and is_made(kept := converted_name(version)):
+        folder, its_version = cache_folder() / kept, version  # the file itself may be gone
     elif Path(name).is_dir():
         folder = Path(name)
     elif os.path.isfile(name) or name.lower().endswith(GGUF):

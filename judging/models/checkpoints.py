@@ -112,7 +112,12 @@ def check_numbers(name: str, text: Any) -> None:
 
 
 def check_windows(name: str, text: Any) -> None:
-    """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone."""
+    """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone, or later ones."""
+    if not getattr(text, "is_causal", True):
+        raise CustosError(
+            f"backbone '{name}': its tokens see those behind them (is_causal), as in models that "
+            f"embed texts; use a checkpoint that writes"
+        )
     is_windowed = "sliding_attention" in (getattr(text, "layer_types", None) or ())
     if is_windowed and text.sliding_window < text.max_position_embeddings:
         raise CustosError(

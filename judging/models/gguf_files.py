@@ -104,7 +104,12 @@ def folder_of_gguf(path: Path) -> tuple[Path, str]:
     """
     hashes = {part.name: file_sha256(part) for part in _parts(path)}
     sha256 = digest(hashes) if len(hashes) > 1 else hashes[path.name]
-    return made_once(f"gguf-{sha256[:16]}@1", lambda _, folder: convert(path, folder)), sha256
+    return made_once(converted_name(sha256), lambda _, folder: convert(path, folder)), sha256
+
+
+def converted_name(sha256: str) -> str:
+    """Return the name in the cache of what a file of a hash is converted to."""
+    return f"gguf-{sha256[:16]}@1"
 
 
 def _parts(path: Path) -> list[Path]:

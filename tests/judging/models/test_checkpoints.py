@@ -160,6 +160,22 @@ def test_a_single_file_beside_shards_is_the_one_that_the_library_reads(text_fold
     assert not own.model.norm.weight.any() and not model.model.norm.weight.any()
 
 
+def test_attention_that_a_configuration_names_is_not_needed(text_folder: Path) -> None:
+    """Some checkpoints keep the name of a kernel that their authors had."""
+    scores = _scores(text_folder)
+    named = {
+        "_attn_implementation": "flash_attention_2",
+        "attn_implementation": "flash_attention_3",
+    }
+    _edit(text_folder / "config.json", lambda c: c.update(named))
+    assert _scores(text_folder) == scores
+
+
+def test_a_model_that_reads_both_ways_is_refused(text_folder: Path) -> None:
+    _edit(text_folder / "config.json", lambda c: c.update(is_causal=False))
+    assert "is_causal" in _error(text_folder)
+
+
 def test_a_tokenizer_without_padding(text_folder: Path) -> None:
     scores = _scores(text_folder)
     _edit(text_folder / "tokenizer_config.json", lambda c: c.update(pad_token=None))

@@ -143,7 +143,12 @@ def test_a_converted_file_is_not_converted_again(
     path = _write(tmp_path / "tiny.gguf", qwen2)
     load_backbone(str(path), weights=False)
     monkeypatch.setattr(gguf_files, "convert", None)
-    load_backbone(str(path), weights=False)
+    version = load_backbone(str(path), weights=False).version
+    path.unlink()
+    assert load_backbone(str(path), weights=False, version=version).version == version
+    for other in (None, "0" * 64):
+        with pytest.raises(CustosError, match="no such file"):
+            load_backbone(str(path), weights=False, version=other)
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
