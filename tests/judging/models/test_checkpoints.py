@@ -1,7 +1,6 @@
 """Checkpoints in folders and on the hub: one line where they cannot be used, before weights."""
 
 import json
-import math
 import re
 import shutil
 import time
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -25,7 +22,7 @@ from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
 from tests.hub_server import COMMIT, hub_of, silent_hub
-from tests.judging.scoring.made_up import TEXT_ONLY, encode, engine_of, varied_tree
+from tests.judging.models.made_up import edit, error_in
 
 NAME = "Qwen3-VL-4B-Instruct"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
@@ -40,44 +37,12 @@ def folder(hub_folders: HubFolders, tmp_path: Path) -> Path:
     return Path(shutil.copytree(hub_folders(NAME), tmp_path / "model"))
 
 
-@pytest.fixture
-def text_folder(hub_folders: HubFolders, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), tmp_path / "text"))
-
-
-def _tensors(folder: Path) -> dict[str, torch.Tensor]:
-    return {name: weight for file in shards(folder) for name, weight in load_file(file).items()}
-
-
-def _joined(folder: Path) -> dict[str, torch.Tensor]:
-    """Take the shards away and return what they held."""
-    tensors = _tensors(folder)
-    for file in (*shards(folder), folder / "model.safetensors.index.json"):
-        file.unlink()
-    return tensors
-
-
-def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    change(content)
-    path.write_text(json.dumps(content), encoding="utf-8")
-
-
-def _error(folder: Path) -> str:
-    with pytest.raises(CustosError) as caught:
-        load_backbone(str(folder), device="cpu")
-    message = str(caught.value)
-    assert "\n" not in message
-    assert str(folder) in message
-    return message
-
-
 @pytest.mark.parametrize("family", ["llama", "llava", "gemma3", "qwen3_moe", "mystery"])
 def test_other_families_are_refused_by_their_configuration_alone(
     tmp_path: Path, family: str
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family}), encoding="utf-8")
-    message = _error(tmp_path)
+    message = error_in(tmp_path)
     assert f"model type '{family}' is not supported" in message
     assert SUPPORTED in message
 
@@ -85,7 +50,7 @@ def test_other_families_are_refused_by_their_configuration_alone(
 @pytest.mark.parametrize("weights", [True, False])
 def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
     (folder / "code.py").write_text("raise SystemExit('ran')", encoding="utf-8")
-    _edit(folder / "config.json", lambda c: c.update(auto_map={"AutoModel": "code.Model"}))
+    edit(folder / "config.json", lambda c: c.update(auto_map={"AutoModel": "code.Model"}))
     with pytest.raises(CustosError, match="asks to run code of its own"):
         load_backbone(str(folder), device="cpu", weights=weights)
 
@@ -93,16 +58,16 @@ def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
 def test_missing_shards_are_counted(folder: Path) -> None:
     first, second, *_ = files = shards(folder)
     second.unlink()
-    assert f"{second.name} of {len(files)} shards missing" in _error(folder)
+    assert f"{second.name} of {len(files)} shards missing" in error_in(folder)
     first.unlink()
-    assert f"{first.name} and 1 more of {len(files)} shards missing" in _error(folder)
+    assert f"{first.name} and 1 more of {len(files)} shards missing" in error_in(folder)
 
 
 @pytest.mark.parametrize("kept", [0, 5, 300, -1])
 def test_a_shard_that_is_cut_short(folder: Path, kept: int) -> None:
     shard = shards(folder)[1]
     shard.write_bytes(shard.read_bytes()[:kept])
-    assert f"{shard.name}: damaged or cut short" in _error(folder)
+    assert f"{shard.name}: damaged or cut short" in error_in(folder)
 
 
 def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
@@ -112,116 +77,16 @@ def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
     absent = sorted(tensors)[0]
     del tensors[absent]
     save_file(tensors, shard)
-    assert f"{shard.name}: no tensor '{absent}'" in _error(folder)
-    _edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
-    assert f"1 weights are missing, such as '{absent}'" in _error(folder)
+    assert f"{shard.name}: no tensor '{absent}'" in error_in(folder)
+    edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
+    assert f"1 weights are missing, such as '{absent}'" in error_in(folder)
 
 
-@pytest.mark.parametrize("prefix", ["model.", ""])
-@pytest.mark.parametrize(
-    ("extra", "is_read"),
-    [
-        ("layers.2.mlp.up_proj.weight", False),
-        ("layers.0.self_attn.o_proj.bias", False),
-        ("layers.0.self_attn.o_proj.weight_scale_inv", False),
-        ("layers.0.self_attn.rotary_emb.inv_freq", True),
-        ("score.weight", True),
-        ("mtp.layers.0.mlp.up_proj.weight", True),
-    ],
-)
-def test_weights_for_which_the_configuration_has_no_place(
-    text_folder: Path, prefix: str, extra: str, is_read: bool
-) -> None:
-    """Others than a part that a judge does not use would change its logits."""
-    tensors = _joined(text_folder)
-    inside = not extra.startswith(("score", "mtp"))
-    named = {name.replace("model.", prefix, 1): weight for name, weight in tensors.items()}
-    name = f"{prefix}{extra}" if inside else extra
-    save_file(named | {name: torch.ones(4)}, text_folder / "model.safetensors")
-    if is_read:
-        load_backbone(str(text_folder), device="cpu")
-    else:
-        assert "1 weights have no place" in (message := _error(text_folder))
-        assert f"'{name}'" in message
-
-
-def test_a_configuration_with_fewer_layers(folder: Path, text_folder: Path) -> None:
-    _edit(text_folder / "config.json", lambda c: c.update(num_hidden_layers=1))
-    assert "have no place" in _error(text_folder)
-    _edit(folder / "config.json", lambda c: c["vision_config"].update(depth=1))
-    assert "'model.visual.blocks.1." in _error(folder)
-
-
-def test_a_single_file_beside_shards_is_the_one_that_the_library_reads(text_folder: Path) -> None:
-    tensors = {name: torch.zeros_like(weight) for name, weight in _tensors(text_folder).items()}
-    save_file(tensors, text_folder / "model.safetensors")
-    model = load_backbone(str(text_folder), device="cpu").model
-    own = AutoModelForCausalLM.from_pretrained(text_folder)
-    assert not own.model.norm.weight.any() and not model.model.norm.weight.any()
-
-
-def test_attention_that_a_configuration_names_is_not_needed(text_folder: Path) -> None:
-    """Some checkpoints keep the name of a kernel that their authors had."""
-    scores = _scores(text_folder)
-    named = {
-        "_attn_implementation": "flash_attention_2",
-        "attn_implementation": "flash_attention_3",
-    }
-    _edit(text_folder / "config.json", lambda c: c.update(named))
-    assert _scores(text_folder) == scores
-
-
-def test_a_model_that_reads_both_ways_is_refused(text_folder: Path) -> None:
-    _edit(text_folder / "config.json", lambda c: c.update(is_causal=False))
-    assert "is_causal" in _error(text_folder)
-
-
-def test_a_tokenizer_without_padding(text_folder: Path) -> None:
-    scores = _scores(text_folder)
-    _edit(text_folder / "tokenizer_config.json", lambda c: c.update(pad_token=None))
-    assert _scores(text_folder) == scores
-
-
-def _scores(folder: Path) -> list[list[float]]:
-    """Score texts of different lengths, of which some are padded."""
-    backbone = load_backbone(str(folder), dtype="float32", device="cpu")
-    return engine_of(backbone).score(encode(backbone, list(TEXT_ONLY)), varied_tree(backbone))
-
-
-def test_a_vocabulary_beyond_the_embedding(text_folder: Path) -> None:
-    """Padding that no text becomes may be; a word or a control token may not."""
-    tensors, embedding = _joined(text_folder), "model.embed_tokens.weight"
-
-    def cut(rows: int) -> None:
-        kept = tensors | {embedding: tensors[embedding][:rows].clone()}
-        save_file(kept, text_folder / "model.safetensors")
-        _edit(text_folder / "config.json", lambda c: c.update(vocab_size=rows))
-
-    tokenizer = AutoTokenizer.from_pretrained(text_folder)
-    cut(len(tokenizer))
-    scores = _scores(text_folder)
-    tokenizer.add_special_tokens({"pad_token": "[PAD]"})
-    tokenizer.save_pretrained(text_folder)
-    assert _scores(text_folder) == scores
-    cut(tokenizer.convert_tokens_to_ids("<|im_end|>"))
-    assert "tokenizer" in _error(text_folder)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"rms_norm_eps": -1e-6},
-        {"rms_norm_eps": math.nan},
-        {"rms_norm_eps": math.inf},
-        {"rope_theta": 0.0},
-        {"rope_theta": -1e4},
-        {"rope_theta": math.nan},
-        {"rope_theta": math.inf},
-    ],
-)
-def test_numbers_that_no_model_has(text_folder: Path, values: dict[str, float]) -> None:
-    _edit(text_folder / "config.json", lambda c: c.update(values))
-    assert next(iter(values)) in _error(text_folder)
+def test_a_configuration_with_fewer_layers(folder: Path) -> None:
+    edit(folder / "config.json", lambda c: c["text_config"].update(num_hidden_layers=1))
+    assert "have no place" in error_in(folder)
+    edit(folder / "config.json", lambda c: c["vision_config"].update(depth=1))
+    assert "'model.visual.blocks.1." in error_in(folder)
 
 
 @pytest.mark.parametrize("prefix", ["module.", "base_model.model."])
@@ -234,18 +99,18 @@ def test_weights_of_a_wrapped_model(
         tensors = {f"{prefix}{name}": weight for name, weight in load_file(shard).items()}
         names |= dict.fromkeys(tensors, shard.name)
         save_file(tensors, shard)
-    _edit(folder / "model.safetensors.index.json", lambda index: index.update(weight_map=names))
+    edit(folder / "model.safetensors.index.json", lambda index: index.update(weight_map=names))
     others = f"the files hold others, such as '{min(names)}': save the model itself"
-    assert others in _error(folder)
+    assert others in error_in(folder)
     assert caplog.records == []
 
 
 def test_pickled_weights(folder: Path) -> None:
     for file in (*shards(folder), folder / "model.safetensors.index.json"):
         file.unlink()
-    assert "no weights (model.safetensors" in _error(folder)
+    assert "no weights (model.safetensors" in error_in(folder)
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
-    message = _error(folder)
+    message = error_in(folder)
     assert "pytorch_model.bin is a pickle" in message
     assert "safetensors only" in message
 
@@ -253,7 +118,7 @@ def test_pickled_weights(folder: Path) -> None:
 def test_an_index_that_is_none(folder: Path) -> None:
     for content in ("", "[]", "{}", '{"weight_map": 7}', '{"weight_map": {"a": ["b"]}}'):
         (folder / "model.safetensors.index.json").write_text(content, encoding="utf-8")
-        assert "not an index of safetensors" in _error(folder)
+        assert "not an index of safetensors" in error_in(folder)
 
 
 def test_files_of_newer_and_older_uploads(folder: Path) -> None:
@@ -301,7 +166,7 @@ def test_a_file_that_is_not_json(folder: Path, file: str) -> None:
         (b"null", "not a JSON object"),
     ):
         (folder / file).write_bytes(content)
-        message = _error(folder)
+        message = error_in(folder)
         assert message.startswith(f"{folder / file}: ")
         assert reason in message
         assert message.endswith("download it again")
@@ -339,13 +204,13 @@ THINKS = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
 def test_values_that_make_no_backbone(
     folder: Path, file: str, values: dict[str, Any], reason: str
 ) -> None:
-    _edit(folder / file, lambda content: content.update(values))
-    assert reason in _error(folder)
+    edit(folder / file, lambda content: content.update(values))
+    assert reason in error_in(folder)
 
 
 def test_weights_of_other_shapes(folder: Path) -> None:
-    _edit(folder / "config.json", lambda c: c["text_config"].update(intermediate_size=24))
-    assert "the weights do not have the shapes" in _error(folder)
+    edit(folder / "config.json", lambda c: c["text_config"].update(intermediate_size=24))
+    assert "the weights do not have the shapes" in error_in(folder)
 
 
 def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
@@ -356,63 +221,16 @@ def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
         ("{{ '<|im_start|>assistant\\n' }}", THINKS, "begins every answer with a thought"),
     ):
         path.write_text(json.dumps({"chat_template": template.replace(old, new)}))
-        assert reason in _error(folder)
+        assert reason in error_in(folder)
     path.unlink()
-    assert "copy chat_template.json" in _error(folder), "the tokenizer's own is for text"
-    _edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
-    assert "there is none" in _error(folder)
+    assert "copy chat_template.json" in error_in(folder), "the tokenizer's own is for text"
+    edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
+    assert "there is none" in error_in(folder)
     (folder / "chat_template.jinja").write_bytes(b"\xff\xfe")
-    assert "chat_template.jinja cannot be used" in _error(folder)
+    assert "chat_template.jinja cannot be used" in error_in(folder)
     (folder / "config.json").unlink()
     (folder / "config.json").symlink_to("../../blobs/0a1b")
-    assert "config.json is a link to nothing" in _error(folder)
-
-
-_BEFORE = "{% for m in messages %}"
-_TURN = "'<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n'"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (_BEFORE, "{% for m in messages if m.role != 'system' %}"),
-        (_BEFORE, "{% for m in [messages[0], messages[-1]] %}"),
-        (
-            _TURN,
-            "('\\n' if not loop.first and loop.previtem.role == m.role "
-            "else '<|im_start|>' + m.role + '\\n') + m.content + '<|im_end|>\\n'",
-        ),
-        (
-            _TURN,
-            "raise_exception('alternate') if not loop.first and loop.previtem.role == m.role "
-            f"else {_TURN}",
-        ),
-        ("m.content", "(m.content | lower)"),
-        ("m.content", "('It is ' + strftime_now('%d %b %Y') + '. ' + m.content)"),
-        ("add_generation_prompt", "False"),
-    ],
-    ids=["no system", "last turn", "joined", "alternating", "changed", "dated", "no answer"],
-)
-def test_templates_that_do_not_give_every_field_a_turn_of_its_own(
-    text_folder: Path, old: str, new: str
-) -> None:
-    """What they make would be judged under no instruction, or by the day."""
-
-    def change(content: dict[str, Any]) -> None:
-        assert old in content["chat_template"]
-        content["chat_template"] = content["chat_template"].replace(old, new)
-
-    _edit(text_folder / "tokenizer_config.json", change)
-    assert "the chat template cannot be used" in _error(text_folder)
-
-
-def test_a_date_that_a_template_does_not_print(text_folder: Path) -> None:
-    dated = "{% if not messages %}{{ strftime_now('%Y') }}{% endif %}"
-    _edit(
-        text_folder / "tokenizer_config.json",
-        lambda c: c.update(chat_template=dated + c["chat_template"]),
-    )
-    load_backbone(str(text_folder), device="cpu", weights=False)
+    assert "config.json is a link to nothing" in error_in(folder)
 
 
 HUB_NAME = "lab/tiny-judge"
@@ -581,4 +399,4 @@ def test_a_folder_above_the_checkpoint(folder: Path) -> None:
         below = above / name
         below.parent.mkdir(parents=True)
         shutil.copytree(folder, below)
-        assert f"the folder has no config.json, but '{below}' has one" in _error(above)
+        assert f"the folder has no config.json, but '{below}' has one" in error_in(above)
