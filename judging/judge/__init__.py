@@ -34,6 +34,7 @@ from judging.judge.notes import (
 from judging.labels import log_probabilities
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.models.gguf_files import GGUF
 from judging.progress import made_ahead
 from judging.scoring.ask_model import (
     GPU_WINDOW,
@@ -183,9 +184,10 @@ class Judge:
         return digest(self._identity_fields())
 
     def _identity_fields(self) -> dict[str, Any]:
-        changed_pixels = self.backbone.changed_pixels
+        changed_pixels, name = self.backbone.changed_pixels, self.backbone.name
+        is_local = Path(name).exists() or name.lower().endswith(GGUF)  # perhaps no longer there
         return {
-            "backbone": "local" if Path(self.backbone.name).exists() else self.backbone.name,
+            "backbone": "local" if is_local else name,
             "backbone_version": self.backbone.version,
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},

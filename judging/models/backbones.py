@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,13 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.pictures import PictureSize, PixelLimits
 from judging.models.adapters import Quantization, check_quantization, quantize, weight_changes
 from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    check_numbers,
+    check_vocabulary,
     check_windows,
     folder_sha256,
     missing_backbone,
@@ -34,11 +37,20 @@ from judging.models.devices import (
 from judging.models.fetched import (
     EMBEDDED,
     EMBEDDED_2,
+    cache_folder,
     embedded_folder,
+    is_made,
     snapshot_folder,
     vision_weights,
 )
-from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
+from judging.models.gguf_files import (
+    GGUF,
+    NAMED,
+    converted_name,
+    folder_of_gguf,
+    is_gguf,
+    named_folder,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -237,11 +249,14 @@ def load_backbone(
         device = use_device(device)  # reading them takes long
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
+        config._attn_implementation = None  # a kernel of its authors', perhaps not installed here
         shell = empty_model(config)
     check_windows(name, config.get_text_config())
+    check_numbers(name, config.get_text_config())
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
+    check_vocabulary(name, processor.tokenizer, config.get_text_config().vocab_size)
     loaded_version = its_version or folder_sha256(folder)
     if adapter and version:
         check_version(adapter, name, version, loaded_version)
@@ -271,17 +286,35 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         folder, its_version = named_folder(name), NAMED[name].file.version
     elif is_gguf(name):
         folder, its_version = folder_of_gguf(Path(name))
+    elif name.lower().endswith(GGUF) and version and is_made(kept := converted_name(version)):
+        folder, its_version = cache_folder() / kept, version  # the file itself may be gone
     elif Path(name).is_dir():
         folder = Path(name)
-    elif not _HUB_ID.fullmatch(name):
+    elif os.path.isfile(name) or name.lower().endswith(GGUF):
         raise missing_backbone(
-            name, "there is no such folder, and models on the hub are named OWNER/NAME"
+            name,
+            "no GGUF file, nor the folder of a checkpoint"
+            if os.path.isfile(name)
+            else "there is no such file",
+        )
+    elif not _HUB_ID.fullmatch(name):
+        nearest = nearest_name(name.lower(), (EMBEDDED, EMBEDDED_2, *NAMED))
+        raise missing_backbone(
+            name, f"there is no such folder, and models on the hub are named OWNER/NAME{nearest}"
         )
     else:
         revision = version if version and _COMMIT.fullmatch(version) else "main"
         folder = snapshot_folder(name, revision, weights=weights)
         return folder, folder.name  # the commit
-    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
+    try:
+        check_checkpoint(name, folder, weights=weights)
+    except CustosError as error:
+        if its_version is None:
+            raise
+        raise CustosError(  # a copy of the cache may be cut short
+            f"backbone '{name}': what was made of it is damaged ({str(error).partition('; ')[0]}); "
+            f"delete {folder}, and it is made again"
+        ) from None
     return folder, its_version
 
 
@@ -323,14 +356,21 @@ def _load_model(
     if absent := sorted(report["missing_keys"]):  # the library would fill them with random numbers
         others = sorted(report["unexpected_keys"])
         remedy = (
-            f"the files hold others, such as '{others[0]}': save the model itself, without an "
-            f"adapter or a wrapper around it"
+            f"the files hold others, such as '{others[0]}': save the model itself, not quantized "
+            f"and without an adapter or a wrapper around it"
             if others
             else "download the checkpoint again"
         )
         raise CustosError(
             f"backbone '{folder}': {len(absent)} weights are missing, such as '{absent[0]}'; "
             f"{remedy}"
+        )
+    parts = {name for parent in (model, model.model) for name, _ in parent.named_children()}
+    # Other heads, such as one that rates, leave the logits as they are.
+    if spare := sorted(name for name in report["unexpected_keys"] if name.split(".")[0] in parts):
+        raise CustosError(
+            f"backbone '{folder}': {len(spare)} weights have no place in the model that {CONFIG} "
+            f"describes, such as '{spare[0]}'; download both again, not quantized"
         )
     model.name_or_path = model.config.name_or_path = str(folder)
     if adapter and dtype == "bfloat16":  # also the few that transformers keeps in float32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from judging.errors import CustosError, FieldError, Missing
 from judging.files.opening import refuse_lfs_pointer
 from judging.fingerprint import digest, file_sha256
+from judging.types import END_TOKEN, START_TOKEN
 
 if TYPE_CHECKING:
     import torch
@@ -81,8 +83,41 @@ def check_config(name: str, config: dict[str, Any]) -> None:
         )
 
 
+def check_vocabulary(name: str, tokenizer: Any, rows: int) -> None:
+    """Raise ``CustosError`` if a text can become a token that an embedding has no row for.
+
+    Added tokens that no prompt holds may be beyond it. Padding that is, or is missing, becomes
+    another token: it is never read.
+    """
+    turns = [tokenizer.convert_tokens_to_ids(token) for token in (START_TOKEN, END_TOKEN)]
+    if (most := max(tokenizer.vocab_size, *(token + 1 for token in turns))) > rows:
+        raise CustosError(
+            f"backbone '{name}': its tokenizer knows {most:,} tokens and its weights {rows:,}; "
+            f"copy tokenizer and weights of one checkpoint into the folder"
+        )
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= rows:
+        tokenizer.pad_token = END_TOKEN
+
+
+def check_numbers(name: str, text: Any) -> None:
+    """Raise ``CustosError`` if a text model's configuration would make every logit senseless."""
+    for key, number, is_sound in (
+        ("rms_norm_eps", eps := text.rms_norm_eps, 0 <= eps < 1),
+        ("rope_theta", base := text.rope_parameters["rope_theta"], 0 < base < math.inf),
+    ):
+        if not is_sound:
+            raise CustosError(
+                f"backbone '{name}': {key} is {number}, which no model has; download it again"
+            )
+
+
 def check_windows(name: str, text: Any) -> None:
-    """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone."""
+    """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone, or others."""
+    if not getattr(text, "is_causal", True):
+        raise CustosError(
+            f"backbone '{name}': its tokens see those behind them (is_causal), as in models that "
+            f"embed texts; use a checkpoint that writes"
+        )
     is_windowed = "sliding_attention" in (getattr(text, "layer_types", None) or ())
     if is_windowed and text.sliding_window < text.max_position_embeddings:
         raise CustosError(
@@ -103,7 +138,7 @@ def missing_backbone(name: str, reason: str) -> Missing:
     """Return the error for a backbone that is neither here nor on the hub."""
     return Missing(
         f"backbone '{name}' cannot be loaded ({reason.strip().splitlines()[0]}); give a folder or "
-        "a reachable hub id, or use 'embedded'"
+        "a reachable hub id, or a name of 'custos backbones'"
     )
 
 
@@ -144,6 +179,10 @@ def _why_no_config(folder: Path) -> str:
     """Say what is wrong with a folder without a configuration."""
     if (folder / CONFIG).is_symlink():
         return f"its {CONFIG} is a link to nothing; copy folders of the hub's cache with cp -rL"
+    if (folder / "adapter_config.json").is_file():
+        return "it holds an adapter alone; merge it into its model"
+    if files := sorted(folder.glob("*.gguf")):
+        return f"the folder has no {CONFIG}, but '{files[0]}' is a GGUF file"
     below = sorted(folder.glob(f"snapshots/*/{CONFIG}")) or sorted(folder.glob(f"*/{CONFIG}"))
     hint = f", but '{below[-1].parent}' has one" if below else ""
     return f"the folder has no {CONFIG}{hint}"
@@ -178,16 +217,16 @@ def reading(folder: Path, *files: str) -> Iterator[None]:
 
 def weight_files(folder: Path) -> list[Path]:
     """Return the files of a checkpoint's weights, in order; the folder was checked before."""
-    sharded = (folder / INDEX).is_file()
-    return [folder / shard for shard in (_shards_of_index(folder) if sharded else [SINGLE_FILE])]
+    is_single = (folder / SINGLE_FILE).is_file()  # which transformers prefers to shards, too
+    return [folder / shard for shard in ([SINGLE_FILE] if is_single else _shards_of_index(folder))]
 
 
 def check_weight_files(folder: Path) -> None:
     """Check that every shard is there, whole and in safetensors; no weights are read."""
-    if (folder / INDEX).is_file():
+    if (folder / SINGLE_FILE).is_file():
+        shards = {SINGLE_FILE: set[str]()}
+    elif (folder / INDEX).is_file():
         shards = _shards_of_index(folder)
-    elif (folder / SINGLE_FILE).is_file():
-        shards = {SINGLE_FILE: set()}
     else:
         if pickled := sorted(file.name for kind in PICKLED for file in folder.glob(kind)):
             raise CustosError(

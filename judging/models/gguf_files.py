@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import CustosError
 from judging.files.records import write_json
-from judging.fingerprint import file_sha256
-from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE
+from judging.fingerprint import digest, file_sha256
+from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE, check_numbers
 from judging.models.fetched import PublishedFile, fetch, made_once
 from judging.progress import progress_over
 
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MIB = 2**20
+GGUF = ".gguf"
 ARCHITECTURES = ("qwen2", "qwen3")
 PAIR = EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
+_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
+_SCALES = ("rope.scaling.factor", "rope.scale_linear")
+_QWEN_SPLITS = ("qwen2", "deepseek-r1-qwen", "default")
+"""Names of the rule by which Qwen's tokenizers split a text into words."""
 MERGES = "tokenizer.ggml.merges"
 PIECE = 2**22
 """Numbers that are dequantized at once."""
@@ -80,7 +86,7 @@ NAMED = {
 
 def is_gguf(name: str) -> bool:
     """Tell whether a backbone's name is that of a GGUF file here."""
-    return name.endswith(".gguf") and os.path.isfile(name)
+    return name.lower().endswith(GGUF) and os.path.isfile(name)
 
 
 def named_folder(name: str) -> Path:
@@ -92,9 +98,31 @@ def named_folder(name: str) -> Path:
 
 
 def folder_of_gguf(path: Path) -> tuple[Path, str]:
-    """Return the checkpoint that a file was converted to on first use, and the file's SHA-256."""
-    sha256 = file_sha256(path)
-    return made_once(f"gguf-{sha256[:16]}@1", lambda _, folder: convert(path, folder)), sha256
+    """Return the checkpoint that a file was converted to on first use, and the file's SHA-256.
+
+    Of a model in several files ``path`` is the first, and the hash is of all.
+    """
+    hashes = {part.name: file_sha256(part) for part in _parts(path)}
+    sha256 = digest(hashes) if len(hashes) > 1 else hashes[path.name]
+    return made_once(converted_name(sha256), lambda _, folder: convert(path, folder)), sha256
+
+
+def converted_name(sha256: str) -> str:
+    """Return the name in the cache of what a file of a hash is converted to."""
+    return f"gguf-{sha256[:16]}@1"
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return the files of a model, which may be split over several named in a row."""
+    if not (name := _PART.fullmatch(path.name)):
+        return [path]
+    stem, number, count = name.groups()
+    parts = [path.with_name(f"{stem}-{at:05}-of-{count}.gguf") for at in range(1, int(count) + 1)]
+    if path != parts[0]:
+        raise CustosError(f"{path}: part {int(number)} of {int(count)}; give {parts[0].name}")
+    if absent := [part.name for part in parts if not part.is_file()]:
+        raise CustosError(f"{path}: part 1 of {int(count)}, and there is no {absent[0]} beside it")
+    return parts
 
 
 def convert(path: Path, folder: Path) -> None:
@@ -111,8 +139,8 @@ def convert(path: Path, folder: Path) -> None:
 def _convert(path: Path, folder: Path) -> None:
     from gguf import GGUFReader
 
-    reader = GGUFReader(path)
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    reader, *others = map(GGUFReader, _parts(path))
+    tensors = {tensor.name: tensor for part in (reader, *others) for tensor in part.tensors}
     metadata = {name: field.contents() for name, field in reader.fields.items() if name != MERGES}
     architecture = metadata["general.architecture"]
     reader.fields.clear()  # hundreds of megabytes of a vocabulary
@@ -121,11 +149,23 @@ def _convert(path: Path, folder: Path) -> None:
             f"{path}: a GGUF file of the architecture '{architecture}'; those of "
             f"{' and '.join(ARCHITECTURES)} can be used"
         )
+    if (count := metadata.get("split.count", 1)) > len(others) + 1:
+        raise CustosError(
+            f"{path}: one of {count} parts; give the parts their published names, which end in "
+            f"-00001-of-{count:05}.gguf and so on"
+        )
     scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
-    if scaling != "none":
+    factors = [metadata.get(f"{architecture}.{key}", 1) for key in _SCALES]
+    if scaling != "none" or any(factor not in (0, 1) for factor in factors):
         raise CustosError(
             f"{path}: positions are scaled ({scaling}), which is not read from GGUF files; use the "
             f"checkpoint that it was made from"
+        )
+    kind = metadata["tokenizer.ggml.model"], metadata.get("tokenizer.ggml.pre", "default")
+    if kind[0] != "gpt2" or kind[1] not in _QWEN_SPLITS:
+        raise CustosError(
+            f"{path}: a tokenizer of another kind than Qwen's ({', '.join(kind)}), which is not "
+            f"read from GGUF files; use the checkpoint that it was made from"
         )
     folder.mkdir()
     config = _write_config(path, folder, metadata, tensors)
@@ -171,6 +211,7 @@ def _write_config(
         **values,
         **ids,
     )
+    check_numbers(str(path), config)
     config.save_pretrained(folder)
     ends = dict.fromkeys([ids["eos_token_id"], ids["pad_token_id"]])
     write_json(

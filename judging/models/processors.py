@@ -147,20 +147,42 @@ def _chosen(source: str, template: str | dict[str, str] | None) -> str:
 
 
 def _check_template(source: str, processor: Any) -> None:
-    """Render a short conversation, with a picture if the family reads any."""
-    text = {"type": "text", "text": "?"}
-    pictures = [{"type": "image"}] if processor.image_processor else []
-    turns = [
-        {"role": "system", "content": [text]},
-        {"role": "user", "content": [*pictures, text]},
-    ]
+    """Render a short request, with a picture if the family reads any.
+
+    Each of its texts must stand in a turn of its own, as it is, and no date may stand beside it.
+    """
+    texts = ["Say how.", "Question: Who?", "Ground truth: Ann", "Response: It is Bob."]
+    turns = [{"role": "user", "content": [{"type": "text", "text": text}]} for text in texts]
+    turns[0]["role"] = "system"
+    if processor.image_processor:
+        turns[1]["content"] = [{"type": "image"}, {"type": "text", "text": texts[1]}]
+    dates = ("1", "2") if "strftime_now" in processor.chat_template else ("",)
+    options = [{"strftime_now": lambda _, date=date: date} if date else {} for date in dates]
     try:
-        prompt = processor.apply_chat_template(turns, add_generation_prompt=True)
+        prompt, *others = (
+            processor.apply_chat_template(turns, add_generation_prompt=True, **option)
+            for option in options
+        )
     except Exception as error:  # noqa: BLE001 (a template is a program)
         raise CustosError(_bad_template(source, f"it fails: {error}")) from None
-    if prompt.count(START_TOKEN) < len(turns):  # by which a judge knows where a text begins
-        raise CustosError(_bad_template(source, f"it begins a turn without {START_TOKEN}"))
-    if pictures and processor.image_token not in prompt:
+    parts = prompt.split(START_TOKEN)  # by which a judge knows where a text begins
+    places = [next((at for at, part in enumerate(parts) if text in part), 0) for text in texts]
+    if 0 in places:
+        raise CustosError(
+            _bad_template(
+                source,
+                f"it begins a turn without {START_TOKEN}, leaves out or changes the text of one",
+            )
+        )
+    if places != sorted(set(places)):
+        raise CustosError(_bad_template(source, "it joins turns"))
+    if places[-1] == len(parts) - 1:
+        raise CustosError(_bad_template(source, "it does not begin the turn of the answer"))
+    if others and others[0] != prompt:
+        raise CustosError(
+            _bad_template(source, "it prints the date, so verdicts would change with it")
+        )
+    if processor.image_processor and processor.image_token not in prompt:
         raise CustosError(_bad_template(source, "it leaves pictures out"))
     if prompt.rstrip().endswith("<think>"):
         raise CustosError(

@@ -25,7 +25,24 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 """What may stand before a label in its sentence; "He denied it: Answer: 3" announces nothing."""
-_HOPE = re.compile(r"\.?\s{0,3}I hope it is correct\.?\s{0,3}\Z")
+_REST = r"[^.!?。！？\d\n]"
+_COURTESY = re.compile(
+    r"(?:\A|(?<=[.!?。！？\n$*_)}\]])|\s(?=i hope))\s{0,9}(?:"
+    r"i hope (?:it|this|that|(?:my|the|this) (?:final )?(?:answer|solution))"
+    r" (?:is (?:correct|right|helpful)|helps(?: you)?)"
+    r"|hope (?:it|this|that) helps(?: you)?"
+    rf"|(?:please )?(?:let me know if|feel free to ask) {_REST}{{1,90}}"
+    rf"|if you (?:have|need) (?:any |more |further |other |additional ){{1,3}}[a-z]{_REST}{{1,90}}"
+    rf"|(?:thank you|thanks)(?: (?:for|so|very) {_REST}{{1,60}})?|have a (?:nice|good|great) day"
+    r"|q\.?e\.?d"
+    rf"|希望(?:(?![不没错]){_REST}){{1,30}}(?:帮助|正确|有用|帮到[你您])"
+    rf"|(?:如果|若|如)[你您]?(?:还|仍)?(?:有|需要)[^是为\d。！？\n]{{0,20}}(?:问题|疑问|帮助){_REST}{{0,30}}"
+    rf"|(?:谢谢|感谢)(?:(?![是为]){_REST}){{0,20}}|祝[你您]{_REST}{{1,20}}|[解证]毕"
+    r")[^\w$\\()\[\]{}<>=+/-]{0,9}\Z",
+    re.IGNORECASE,
+)
+"""What closes a response and says nothing of its answer."""
+_MOST_COURTESIES = 4
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\n。！？]")
 _BEFORE = " \t\r\n*_`#。：:"
 _AROUND = f"{_BEFORE}."
@@ -60,11 +77,11 @@ def final_answer(response: str) -> str | None:
         ``None`` where this is not certain: two different boxes or announced lines, a doubt in the
         sentence itself, or more text behind it.
     """
-    text = _HOPE.sub("", response.strip())
-    boxes, labels = _boxes(text), list(_LABEL.finditer(text))[-_MOST_LABELS:]
+    text = _without_courtesies(response)
+    boxes, labels = _boxes(text), _labels(text)
     is_taken_back = False
     if boxes and labels:  # a doubt about the box, and an answer announced after it
-        end, label = boxes[-1][1], labels[-1].start()
+        end, label = boxes[-1][1], labels[-1][0]
         is_taken_back = end < label and has_doubt(text[end : min(label, end + _LONGEST_SENTENCE)])
     if boxes and not is_taken_back:
         answer = _boxed_answer(text, boxes)
@@ -74,6 +91,26 @@ def final_answer(response: str) -> str | None:
         answer = _last_line(text)
     wrapped = _WRAPPED.fullmatch(answer or "")
     return (wrapped[1] if wrapped else answer) or None
+
+
+def _without_courtesies(response: str) -> str:
+    text = response.strip()
+    for _ in range(_MOST_COURTESIES):
+        if not (closing := _COURTESY.search(text, max(0, len(text) - _LONGEST_SENTENCE))):
+            break
+        text = text[: closing.start()].rstrip()
+    return text
+
+
+def _labels(text: str) -> list[tuple[int, int]]:
+    """Return where labels begin and end; those in a row are one: "Final answer: the answer is"."""
+    labels: list[tuple[int, int]] = []
+    for label in list(_LABEL.finditer(text))[-_MOST_LABELS:]:
+        start = label.start()
+        if labels and _LEAD.fullmatch(text, labels[-1][1], start):
+            start = labels.pop()[0]
+        labels.append((start, label.end()))
+    return labels
 
 
 def _boxed_answer(text: str, boxes: Sequence[tuple[int, int, str]]) -> str | None:
@@ -88,13 +125,14 @@ def _boxed_answer(text: str, boxes: Sequence[tuple[int, int, str]]) -> str | Non
     return content.strip() if is_last and is_stated and _are_one(contents) else None
 
 
-def _announced_answer(text: str, labels: Sequence[re.Match[str]]) -> str | None:
+def _announced_answer(text: str, labels: Sequence[tuple[int, int]]) -> str | None:
+    before = [_sentence_before(text, start) for start, _ in labels]
     last, stated = labels[-1], [
-        label for label in labels if _LEAD.fullmatch(_sentence_before(text, label.start()))
+        label for label, lead in zip(labels, before, strict=True) if _LEAD.fullmatch(lead)
     ]  # fmt: skip
-    contents = [_content(text, label.end()) for label in stated]
-    is_quoted = any(re.search("[:：]", _sentence_before(text, label.start())) for label in labels)
-    is_last = "\n" not in text[last.end() :].removesuffix("</answer>").strip(_AROUND)
+    contents = [_content(text, end) for _, end in stated]
+    is_quoted = any(re.search("[:：]", lead) for lead in before)
+    is_last = "\n" not in text[last[1] :].removesuffix("</answer>").strip(_AROUND)
     return (
         contents[-1] or None
         if last in stated

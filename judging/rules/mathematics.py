@@ -8,6 +8,7 @@ a verdict never depends on how busy a machine is.
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -30,6 +31,15 @@ _SHORT_INTEGER = 5
 """Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
 _FREE = frozenset("CKckmn")
 """Constants and whole numbers that may be any: ``2k + 1`` and ``2k - 1`` are the odd numbers."""
+_SYMBOL = re.compile(r"(?<![A-Za-z\\'’])(?<!\d )(?!I\b|[Aa]\s+[A-Za-z]{2})[A-Za-z](?![A-Za-z])")
+"""A letter of its own, but no unit, article or "I"."""
+_ASKING = re.compile(
+    r"(?i:\b(?:what|which|find|determine|calculate|compute|evaluate|give|state|solve|how)\b)"
+    r"|求|计算|问"
+)
+"""What stands before the part of a question that says what it asks for."""
+_TO_SOLVE = re.compile(r"(?i:\b(?:solv\w+|solutions?|roots?|zeros?)\b)|解|根")
+"""Asks for the values of a symbol that need not stand alone."""
 _LOCK = threading.Lock()
 """math-verify's parser keeps tables that all threads would change."""
 
@@ -50,6 +60,30 @@ def same_mathematics(reference: str, answer: str) -> bool | None:
             return _compare(read_answer(reference), read_answer(answer))
     except (ArithmeticError, RecursionError, ValueError):
         return None
+
+
+def is_asked(reference: str, answer: str, question: str) -> bool:
+    """Tell whether a name that one of two equal answers has and the other lacks is the one asked.
+
+    ``y = 5`` beside 5 is another answer where the question asks for x, and 5 beside ``y = 5`` where
+    it asks for a line. A name of the answer's own counts where the question has no symbols.
+    """
+    wanted, given = _name(reference), _name(answer)
+    if not wanted == "" != given and not given == "" != wanted:
+        return True
+    name = wanted or given
+    if not _SYMBOL.search(question):
+        return not wanted
+    *_, asking = _ASKING.split(question)
+    letters = {symbol[0] for symbol in _SYMBOL.finditer(asking)} - {name[2:-1].strip("( ")}
+    bare = rf"(?<![\w\\^+*/({{=<>-])(?<![-+*/^=<>] ){re.escape(name)}(?![\w^(]|\$?\s?[-+*/^=<>])"
+    return letters == {name[0]} and bool(_TO_SOLVE.search(question) or re.search(bare, asking))
+
+
+def _name(text: str) -> str:
+    with _LOCK:
+        answer = read_answer(text)
+    return answer.marks[0] if answer.kind == "named" and len(answer.items) == 1 else answer.name
 
 
 def _compare(one: Answer, other: Answer) -> bool | None:

@@ -6,7 +6,7 @@ import re
 
 from judging.rules.answer_options import lettered, option_named, options_of, with_letter
 from judging.rules.final_answers import final_answer
-from judging.rules.mathematics import same_mathematics
+from judging.rules.mathematics import is_asked, same_mathematics
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -136,7 +136,11 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
         return None
     if all(map(_BARE_NUMBER.fullmatch, (request.response.strip(), *references))):
         return None
-    results = {same_mathematics(reference, final) for reference in references}
+    results = {
+        same_mathematics(reference, final)
+        and (is_asked(reference, final, request.question) or None)
+        for reference in references
+    }
     may_be_near = request.variant == "tolerance" or (
         request.reference_mode != "any"
         and any(mark in text for text in (final, *references) for mark in ",;{")

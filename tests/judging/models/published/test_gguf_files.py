@@ -1,6 +1,7 @@
 """GGUF files of made-up weights, written by the library ``gguf``, as checkpoints."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,14 @@ def _write(
     architecture: str | None = None,
     tensors: dict[str, Any] | None = None,
     scaling: str | None = None,
+    more: dict[str, Any] | None = None,
+    parts: int = 0,
     fields: dict[str, Any] | None = None,
 ) -> Path:
     """Write a checkpoint as a GGUF file, as llama.cpp does."""
     config = json.loads((source / "config.json").read_text(encoding="utf-8")) | (fields or {})
     family = architecture or config["model_type"]
-    writer = gguf.GGUFWriter(path, family)
+    writer = gguf.GGUFWriter(path, family, split_max_tensors=parts)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_embedding_length(config["hidden_size"])
@@ -59,7 +62,9 @@ def _write(
         ids[f"[PAD{index}]"], kinds[f"[PAD{index}]"] = index, gguf.TokenType.UNUSED
     tokens = sorted(ids, key=lambda token: ids[token])
     writer.add_tokenizer_model((fields or {}).get("tokenizer", "gpt2"))
-    writer.add_tokenizer_pre("qwen2")
+    writer.add_tokenizer_pre((fields or {}).get("pre", "qwen2"))
+    for key, value in (more or {}).items():
+        writer.add_float32(f"{family}.{key}", value)
     writer.add_token_list(tokens)
     writer.add_token_types([kinds[token] for token in tokens])
     writer.add_token_merges([" ".join(merge) for merge in tokenizer["model"]["merges"]])
@@ -112,7 +117,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_becomes_the_checkpoint_it_was_made_of(source: Path, tmp_path: Path) -> None:
-    path = _write(tmp_path / "tiny.gguf", source)
+    path = _write(tmp_path / "tiny.GGUF", source)
     converted = load_backbone(str(path), dtype="float32", device="cpu")
     published = load_backbone(str(source), dtype="float32", device="cpu")
     assert converted.version == file_sha256(path)
@@ -138,7 +143,33 @@ def test_a_converted_file_is_not_converted_again(
     path = _write(tmp_path / "tiny.gguf", qwen2)
     load_backbone(str(path), weights=False)
     monkeypatch.setattr(gguf_files, "convert", None)
+    version = load_backbone(str(path), weights=False).version
+    path.unlink()
+    assert load_backbone(str(path), weights=False, version=version).version == version
+    for other in (None, "0" * 64):
+        with pytest.raises(CustosError, match="no such file"):
+            load_backbone(str(path), weights=False, version=other)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("kept", [None, 0, 90])
+def test_a_damaged_cache_says_what_to_delete(
+    file: str, kept: int | None, qwen2: Path, tmp_path: Path
+) -> None:
+    """No download of the user's would mend what was converted here."""
+    path = _write(tmp_path / "tiny.gguf", qwen2)
     load_backbone(str(path), weights=False)
+    [made] = (tmp_path / "cache").glob("gguf-*@1")
+    content = (made / file).read_bytes()
+    (made / file).unlink()
+    if kept is not None:
+        (made / file).write_bytes(content[:kept])
+    with pytest.raises(CustosError) as caught:
+        load_backbone(str(path), device="cpu")
+    assert f"delete {made}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    shutil.rmtree(made)
+    load_backbone(str(path), device="cpu")
 
 
 def test_other_programs_read_the_folder(qwen2: Path, tmp_path: Path) -> None:
@@ -179,6 +210,28 @@ def test_of_an_embedding_stored_twice_the_finer_one_is_kept(
     assert torch.equal(kept, torch.tensor(fine).float().bfloat16())
 
 
+def test_a_file_in_parts_is_read_whole(qwen2: Path, tmp_path: Path) -> None:
+    """llama.cpp writes large models so, and publishers name the first part."""
+    whole = _write(tmp_path / "tiny.gguf", qwen2)
+    (tmp_path / "parts").mkdir()
+    _write(tmp_path / "parts/tiny.gguf", qwen2, parts=10)
+    first, second, *others = sorted((tmp_path / "parts").iterdir())
+    assert others and first.name.startswith("tiny-00001-of-")
+    expected = load_backbone(str(whole), device="cpu").model.state_dict()
+    loaded = load_backbone(str(first), device="cpu")
+    found = loaded.model.state_dict()
+    assert all(torch.equal(found[name], weight) for name, weight in expected.items())
+    data = bytearray(second.read_bytes())
+    data[-40] ^= 1
+    second.write_bytes(data)
+    assert load_backbone(str(first), weights=False).version != loaded.version
+    with pytest.raises(CustosError, match=first.name):
+        load_backbone(str(second), weights=False)
+    others[0].unlink()
+    with pytest.raises(CustosError, match=others[0].name):
+        load_backbone(str(first), weights=False)
+
+
 def test_an_output_matrix_of_its_own_stays(qwen2: Path, tmp_path: Path) -> None:
     tensors = _tensors(qwen2)
     tensors["output.weight"] = np.ascontiguousarray(tensors["token_embd.weight"][::-1])
@@ -190,7 +243,19 @@ def test_an_output_matrix_of_its_own_stays(qwen2: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"), [({"architecture": "llama"}, "qwen3"), ({"scaling": "yarn"}, "yarn")]
+    ("changes", "named"),
+    [
+        ({"architecture": "llama"}, "qwen3"),
+        ({"scaling": "yarn"}, "yarn"),
+        ({"more": {"rope.scaling.factor": 4.0}}, "scaled"),  # read as linear where no type is given
+        ({"more": {"rope.scale_linear": 2.0}}, "scaled"),
+        ({"fields": {"pre": "llama-bpe"}}, "llama-bpe"),
+        ({"fields": {"tokenizer": "llama"}}, "llama"),
+        ({"fields": {"rms_norm_eps": -1e-6}}, "rms_norm_eps"),
+        ({"fields": {"rms_norm_eps": np.nan}}, "rms_norm_eps"),
+        ({"fields": {"rope_theta": 0.0}}, "rope_theta"),
+        ({"fields": {"rope_theta": np.nan}}, "rope_theta"),
+    ],
 )
 def test_files_that_would_be_misread_are_refused(
     changes: dict[str, Any], named: str, qwen2: Path, tmp_path: Path
