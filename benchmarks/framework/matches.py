@@ -192,8 +192,7 @@ class Tournament:
         except UnknownSampling:
             fault = "1 throughout says that all matches were drawn, but some have no label"
             raise FieldError(SAMPLING_PROBABILITY, fault, "matches by people") from None
-        cleaned: dict[str, Any] = without_nan(ranked)
-        return cleaned
+        return dict(without_nan(ranked))
 
 
 def _decided(

@@ -21,7 +21,7 @@ from cli.shared.tables import (
 )
 from cli.shared.verdicts import cell_text
 from data_prep.construction import argilla, label_studio
-from data_prep.construction.forms.labels import form_of
+from data_prep.construction.labelling import form_of
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError

@@ -136,20 +136,18 @@ def pair(
         requests, problems = divide_requests(path)
         answered += requests.values()
         show_problems(path, problems)
-    paired = pair_responses(answered, match_ups, seed)
-    if not paired.pairs:
+    pairs, too_few = pair_responses(answered, match_ups, seed)
+    if not pairs:
         raise CustosError(
             f"no question has the responses of {match_ups + 1} models, which {match_ups} match-ups "
             "of each response take; add models, or lower --match-ups"
         )
-    write_records(out, paired.pairs)
+    write_records(out, pairs)
     if scores is not None:
         groups = group_responses(answered, seed)
         write_records(scores, groups)
         typer.echo(f"{len(answered)} responses to score, in {len(groups)} rows: {scores}")
-    typer.echo(
-        f"{len(paired.pairs)} pairs, {len(paired.too_few)} questions with too few responses: {out}"
-    )
+    typer.echo(f"{len(pairs)} pairs, {len(too_few)} questions with too few responses: {out}")
 
 
 def statistics(rows: Rows, json_out: JsonOut = None) -> None:

@@ -19,7 +19,6 @@ from cli.shared.tables import (
     warn_of_open_modes,
 )
 from data_prep.splits.manifest import (
-    Ingredient,
     count_near_duplicate_clusters,
     describe_file,
     load_generic,
@@ -134,38 +133,38 @@ def mix(sources: Annotated[list[str], typer.Option("--source")], out: Out, seed:
         sources: FOLDER or FOLDER=ROWS: take so many training rows of this prepared data set, and
             the same share of its other splits. Repeat for every data set. Default: all rows.
     """
-    ingredients = []
+    ingredients: list[tuple[Path, int | None]] = []
     for text in sources:
-        folder, separator, rows = text.rpartition("=")
+        name, separator, rows = text.rpartition("=")
         if separator and not (rows.isdecimal() and int(rows)):
             raise CustosError(
                 f"--source '{text}': expected FOLDER or FOLDER=ROWS with a number of rows"
             )
-        named = Ingredient(Path(folder), int(rows)) if separator else Ingredient(Path(text))
-        if out.resolve() == named.folder.resolve():
+        named = (Path(name), int(rows)) if separator else (Path(text), None)
+        if out.resolve() == named[0].resolve():
             raise CustosError(f"--out {out}: is one of the sources and would be replaced")
         ingredients.append(named)
     mixture = mix_data_sets(ingredients, seed)
     described = [
         {
-            "name": ingredient.folder.name,
-            "limit": ingredient.limit,
+            "name": folder.name,
+            "limit": limit,
             "rows": taken,
             "files": [
                 describe_file(path)
                 for split in SPLITS
-                if (path := ingredient.folder / f"{split}.jsonl").is_file()
+                if (path := folder / f"{split}.jsonl").is_file()
             ],
         }
-        for ingredient, taken in zip(ingredients, mixture.taken, strict=True)
+        for (folder, limit), taken in zip(ingredients, mixture.taken, strict=True)
     ]
     val, cal, test = (len(mixture.splits[split]) for split in SPLITS[1:])
     division = SplitOptions(out, seed, val, cal, test)
     left_out = {"in_a_stricter_split": mixture.num_overlapping}
     division.write(mixture.splits, {"name": "mixture", "sources": described}, left_out)
-    for ingredient, taken in zip(ingredients, mixture.taken, strict=True):
+    for (folder, _), taken in zip(ingredients, mixture.taken, strict=True):
         counts = ", ".join(f"{count} {split}" for split, count in taken.items())
-        typer.echo(f"{ingredient.folder}: {counts}")
+        typer.echo(f"{folder}: {counts}")
 
 
 @with_groups

@@ -123,31 +123,26 @@ def write_responses(
     return manifest
 
 
-@dataclass
-class Paired:
-    """Pairs of responses, and the questions that have too few responses for the match-ups."""
-
-    pairs: list[Row] = field(default_factory=list)
-    too_few: list[str] = field(default_factory=list)
-
-
-def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0) -> Paired:
+def pair_responses(
+    responses: Iterable[JudgeRequest], least: int, seed: int = 0
+) -> tuple[list[Row], list[str]]:
     """Pair the responses to each question so that each one is in at least ``least`` pairs.
 
+    Give the pairs, and the questions that have too few responses.
     Responses are rows of ``write_responses``, of any number of models. The seed draws who meets
     whom, and who is A. Raise ``CustosError`` if a row does not say what it answers and who wrote
     it, or a model answers a question twice.
     """
-    paired, rng = Paired(), Random(seed)
+    pairs, too_few, rng = list[Row](), list[str](), Random(seed)
     for question, answers in _by_question(responses).items():
         if len(answers) <= least:
-            paired.too_few.append(question)
+            too_few.append(question)
             continue
         names = rng.sample(sorted(answers), len(answers))
         for match in match_ups(len(names), least):
             both = rng.sample([names[number] for number in match], 2)
-            paired.pairs.append({**_together(question, both, answers), "task": PAIR_TASK})
-    return paired
+            pairs.append({**_together(question, both, answers), "task": PAIR_TASK})
+    return pairs, too_few
 
 
 def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:

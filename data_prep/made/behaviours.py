@@ -150,10 +150,6 @@ class Situation:
             return None
         return self.moved(rng, rng.choice((0.001, 0.04)), TOLERANCE - EDGE)
 
-    def all_letters(self, rng: Random) -> Content | None:
-        """Claim the letters of all right options."""
-        return _letters(self.answers)
-
     def letters_and_texts(self, rng: Random) -> Content | None:
         """Claim letter and text of all right options."""
         shape = rng.choice(("{0}. {1}", "{0}) {1}", "({0}) {1}"))
@@ -168,10 +164,6 @@ class Situation:
     def some_not_foil(self, rng: Random) -> Content | None:
         """Claim some answers, and name a wrong element only to drop it."""
         return self._not_foil(rng, self.some(rng))
-
-    def some_letters(self, rng: Random) -> Content | None:
-        """Claim the letters of some right options."""
-        return _letters(self.some(rng))
 
     def wrong_element(self, rng: Random) -> Content | None:
         """Claim the answers with one replaced by a decoy; for a single answer, the decoy alone."""
@@ -272,14 +264,14 @@ BEHAVIOURS = tuple(
         ("contrast", "Correct", ("contrast",), Situation.everything_not_foil, 9),
         ("hedged", "Correct", ("hedged",), Situation.everything, 8),
         ("within_tolerance", "Correct", _REASONED, Situation.within_tolerance, 60),
-        ("option_letter", "Correct", _OPTION, Situation.all_letters, 20),
+        ("option_letter", "Correct", _OPTION, lambda known, rng: _letters(known.answers), 20),
         ("option_text", "Correct", _OPTION, Situation.letters_and_texts, 20),
         ("subset", "Partial", STATE, Situation.some_answers, 30),
         ("subset_reasoning", "Partial", ("reasoned",), Situation.some_answers, 10),
         ("subset_late_correction", "Partial", ("corrected",), Situation.some_not_foil, 8),
         ("subset_contrast", "Partial", ("contrast",), Situation.some_not_foil, 8),
         ("subset_hedged", "Partial", ("hedged",), Situation.some_answers, 6),
-        ("subset_letter", "Partial", _OPTION, Situation.some_letters, 30),
+        ("subset_letter", "Partial", _OPTION, lambda known, rng: _letters(known.some(rng)), 30),
         ("wrong_element", "Wrong", STATE, Situation.wrong_element, 26),
         ("wrong_reasoning", "Wrong", ("reasoned",), Situation.wrong_element, 10),
         ("wrong_hedged", "Wrong", ("hedged",), Situation.wrong_element, 7),

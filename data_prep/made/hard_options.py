@@ -67,7 +67,7 @@ def _rows(
     if len(wrong) < 2:
         return
     unlisted = wrong.pop() if len(wrong) > 2 else ""
-    listed = Listed.draw(rng, item.example.question, [*right, *wrong], held_out)
+    listed = Listed.draw(rng, item.example.question, right, wrong, held_out)
     named = rng.choice(("text", "text", "letter", "both")) if listed.has_letters else "text"
     if by_people and len(item.references) > 1:
         named = "text"  # People may have accepted another reference than the one that is listed.
@@ -84,8 +84,8 @@ def _rows(
     )
     responses: dict[str, str] = judged
     if not by_people:
-        write = _write_sets if item.is_set else _write_singles
-        responses = dict(write(rng, listed, right, wrong, unlisted, held_out))
+        sets, singles = _write_sets, _write_singles
+        responses = dict(sets(rng, listed) if item.is_set else singles(rng, listed, unlisted))
     for label, response in responses.items():
         yield label, row.model_copy(update={"responses": (response,)})
 
@@ -114,6 +114,10 @@ def _words(name: str, held_out: bool) -> list[str]:
 class Listed:
     """A question with its options."""
 
+    right: Sequence[str]
+    wrong: Sequence[str]
+    held_out: bool
+    """Responses are in wordings that training data never show."""
     question: str
     choices: tuple[str, ...]
     """Options in the field ``choices``; empty if the question holds them."""
@@ -122,11 +126,14 @@ class Listed:
     is_upper: bool = True
 
     @classmethod
-    def draw(cls, rng: Random, question: str, options: list[str], held_out: bool) -> Listed:
+    def draw(
+        cls, rng: Random, question: str, right: Sequence[str], wrong: Sequence[str], held_out: bool
+    ) -> Listed:
         """List options in random order, in the field or in one of the layouts of a question."""
+        options, drawn = [*right, *wrong], (right, wrong, held_out)
         rng.shuffle(options)
         if rng.random() < FIELD_SHARE:
-            return cls(question, tuple(options), tuple(options), True)
+            return cls(*drawn, question, tuple(options), tuple(options), True)
         has_letters = rng.random() < 0.67
         layout = rng.choice(_words("lettered" if has_letters else "bare", held_out))
         match = _LAYOUT.fullmatch(layout)
@@ -139,7 +146,7 @@ class Listed:
             for letter, option in zip(letters, options, strict=False)
         )
         text = f"{before}{separator.join(written)}{after}".replace("{q}", question)
-        return cls(text.strip(), (), tuple(options), has_letters, is_upper)
+        return cls(*drawn, text.strip(), (), tuple(options), has_letters, is_upper)
 
     def letter(self, option: str) -> str:
         """Look up the letter of an option as the question writes it."""
@@ -153,27 +160,20 @@ class Listed:
         return self.letter(text) if way == "letter" else f"{self.letter(text)}. {text}"
 
 
-def _write_singles(
-    rng: Random,
-    listed: Listed,
-    right: Sequence[str],
-    wrong: Sequence[str],
-    unlisted: str,
-    held_out: bool,
-) -> Iterator[tuple[str, str]]:
+def _write_singles(rng: Random, listed: Listed, unlisted: str) -> Iterator[tuple[str, str]]:
     """Yield responses that settle on the right option or on a wrong one, or on none."""
     settles = rng.random() > 0.15
     name = "by_text" if settles else "settles_on_none"
     if listed.has_letters:
         lettered = ("by_letter", "by_letter", "by_text", "by_both")
         name = rng.choice(lettered if settles else ("of_letters", "settles_on_none"))
-    template = rng.choice(_words(name, held_out))
+    template = rng.choice(_words(name, listed.held_out))
     for label in (CORRECT, WRONG) if settles else (WRONG,):
-        claim = right[0] if label == CORRECT or not settles else rng.choice(wrong)
+        claim = listed.right[0] if label == CORRECT or not settles else rng.choice(listed.wrong)
         others = rng.sample([text for text in listed.options if text != claim], 2)
         if label == WRONG and settles and rng.random() < 0.5:
-            others[0] = right[0]  # The right option is rejected.
-            others[1] = rng.choice([text for text in wrong if text != claim])
+            others[0] = listed.right[0]  # The right option is rejected.
+            others[1] = rng.choice([text for text in listed.wrong if text != claim])
         slots: dict[str, str] = {}
         for prefix, text in (("", claim), ("n", others[0]), ("o", others[1])):
             slots |= {f"{prefix}L": listed.letter(text), f"{prefix}T": text}
@@ -182,23 +182,16 @@ def _write_singles(
         yield label, template.format(**slots)
 
 
-def _write_sets(
-    rng: Random,
-    listed: Listed,
-    right: Sequence[str],
-    wrong: Sequence[str],
-    unlisted: str,
-    held_out: bool,
-) -> Iterator[tuple[str, str]]:
+def _write_sets(rng: Random, listed: Listed) -> Iterator[tuple[str, str]]:
     """Yield responses that pick all of a set of options, a part of it, or a wrong one as well."""
-    template = rng.choice(_words("sets", held_out))
+    template = rng.choice(_words("sets", listed.held_out))
     by_letter = listed.has_letters and rng.random() < 0.6
     comma = rng.choice((", ", " and ", "; "))
     for label in (CORRECT, PARTIAL, WRONG):
-        picked = list(right)
+        picked = list(listed.right)
         if label == PARTIAL:
             picked = rng.sample(picked, rng.randint(1, len(picked) - 1))
         elif label == WRONG:
-            picked[rng.randrange(len(picked))] = rng.choice(wrong)
+            picked[rng.randrange(len(picked))] = rng.choice(listed.wrong)
         names = [listed.letter(text) if by_letter else text for text in picked]
         yield label, template.format(S=comma.join(names))

@@ -146,15 +146,6 @@ def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[La
 
 
 @dataclass(frozen=True)
-class Ingredient:
-    """One prepared data set and how many of its training rows to take."""
-
-    folder: Path
-    limit: int | None = None
-    """Most rows; ``None``: all."""
-
-
-@dataclass(frozen=True)
 class Mixture:
     """The rows of every split, and what became of each ingredient."""
 
@@ -165,20 +156,19 @@ class Mixture:
     """Rows left out because their question is in a stricter split of another ingredient."""
 
 
-def mix(ingredients: Sequence[Ingredient], seed: int) -> Mixture:
+def mix(ingredients: Sequence[tuple[Path, int | None]], seed: int) -> Mixture:
     """Take a number of training rows of each data set, and the same share of its other splits.
 
+    An ingredient is the folder of a prepared data set, and the number; ``None``: all.
     What is taken depends on the seed and the rows; of the rows of a split those with the smallest
     hashes come first, so a larger limit adds rows to those of a smaller one. Raise ``CustosError``
     if a folder holds no training split or too few rows of it, or a row is bad.
     """
     read: list[Splits] = []
-    for ingredient in ingredients:
-        paths = {split: ingredient.folder / f"{split}.jsonl" for split in SPLITS}
+    for folder, _ in ingredients:
+        paths = {split: folder / f"{split}.jsonl" for split in SPLITS}
         if not paths["train"].is_file():
-            raise CustosError(
-                f"{ingredient.folder}: holds no train.jsonl; make it with 'custos prep'"
-            )
+            raise CustosError(f"{folder}: holds no train.jsonl; make it with 'custos prep'")
         read.append({s: load_generic(path) if path.is_file() else [] for s, path in paths.items()})
     kept: list[Splits] = [{} for _ in ingredients]
     known: list[LabelledExample] = []
@@ -190,12 +180,12 @@ def mix(ingredients: Sequence[Ingredient], seed: int) -> Mixture:
             splits[split] = shuffled(rows, seed)
         known += [row for rows in rows_of for row in rows]
     taken: list[Splits] = []
-    for ingredient, splits in zip(ingredients, kept, strict=True):
+    for (folder, limit), splits in zip(ingredients, kept, strict=True):
         num_train = len(splits["train"])
-        limit = num_train if ingredient.limit is None else ingredient.limit
+        limit = num_train if limit is None else limit
         if limit > num_train:
             raise CustosError(
-                f"--source {ingredient.folder}={limit}: there are {num_train} training rows whose "
+                f"--source {folder}={limit}: there are {num_train} training rows whose "
                 "question is in no other split; ask for at most so many"
             )
         share = limit / num_train if num_train else 0.0

@@ -110,7 +110,8 @@ def predict_out_of_fold(
         folder = out / f"fold-{fold + 1}"
         held_out = [e for e, number in zip(examples, fold_of, strict=True) if number == fold]
         others = [e for e, number in zip(examples, fold_of, strict=True) if number != fold]
-        done = _read_verdicts(folder / "verdicts.jsonl")
+        file = folder / "verdicts.jsonl"
+        done = [verdict for _, verdict in read_records(file, Verdict)] if file.is_file() else []
         if [verdict.id for verdict in done] != [example.id for example in held_out]:
             inner = deal(others, VAL_SHARE, seed)
             for name, is_train in (("train", True), ("val", False)):
@@ -175,7 +176,7 @@ def build_report(
         ],
     }
     constant = {
-        name: gather(examples, _constant_verdicts(examples, labels), LABELS)
+        name: gather(examples, list(map(_verdict, examples, labels)), LABELS)
         for name, labels in floors.items()
     }
     floor = constant["majority_of_cell"]
@@ -202,8 +203,7 @@ def build_report(
             if (inside := np.array([name == cell for name in cells])).any()
         },
     }
-    cleaned: dict[str, Any] = without_nan(report)
-    return cleaned
+    return dict(without_nan(report))
 
 
 def _accuracy(outcomes: Outcomes) -> dict[str, Any]:
@@ -265,15 +265,8 @@ def render(report: Mapping[str, Any]) -> str:
     )
 
 
-def _constant_verdicts(examples: Sequence[LabelledExample], labels: Sequence[str]) -> list[Verdict]:
-    return [
-        Verdict(id=example.id, status="scored", label=label)
-        for example, label in zip(examples, labels, strict=True)
-    ]
-
-
-def _read_verdicts(path: Path) -> list[Verdict]:
-    return [record for _, record in read_records(path, Verdict)] if path.is_file() else []
+def _verdict(example: LabelledExample, label: str) -> Verdict:
+    return Verdict(id=example.id, status="scored", label=label)
 
 
 def main(argv: Sequence[str] | None = None, train: Train = train_fold) -> None:

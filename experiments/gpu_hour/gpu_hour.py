@@ -27,8 +27,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from experiments.gpu_hour import grading, machine, training
-from experiments.gpu_hour.figures import NOT_FINISHED, Book, Figure, Machine
-from experiments.gpu_hour.subjects import LARGE, REAL, SMALL, Hour
+from experiments.gpu_hour.figures import (
+    LARGE,
+    NOT_FINISHED,
+    REAL,
+    SMALL,
+    Book,
+    Figure,
+    Hour,
+    Machine,
+)
 from judging.errors import CustosError
 from judging.files.kept_work import locked
 from train.launch.front import interrupted_by

@@ -11,9 +11,8 @@ from typing import Any
 from experiments.cost.load_generator import closed_loop
 from experiments.cost.scoring_speed import NEW_TOKENS, generate_rows, library_model, vllm_rows
 from experiments.cost.service_load import GRADE_BATCH, running, service_command, time_offline
-from experiments.gpu_hour.figures import ABSENT, Figure
+from experiments.gpu_hour.figures import ABSENT, SMALL, Figure, Hour, made_rows, random_weights
 from experiments.gpu_hour.machine import attention_kernels
-from experiments.gpu_hour.subjects import SMALL, Hour, made_rows, random_weights
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.backbones import load_backbone

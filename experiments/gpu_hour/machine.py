@@ -18,8 +18,7 @@ from xml.etree import ElementTree
 
 from packaging.requirements import Requirement
 
-from experiments.gpu_hour.figures import ABSENT, PACKAGES, Figure, installed
-from experiments.gpu_hour.subjects import Hour, use_tokenizer
+from experiments.gpu_hour.figures import ABSENT, PACKAGES, Figure, Hour, installed, use_tokenizer
 from judging.errors import CustosError
 from judging.models.devices import use_device
 

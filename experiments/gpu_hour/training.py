@@ -16,8 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cost.training_steps import Trained, run_steps
-from experiments.gpu_hour.figures import ABSENT, Figure
-from experiments.gpu_hour.subjects import LARGE, Hour, backbone, made_rows, random_weights
+from experiments.gpu_hour.figures import (
+    ABSENT,
+    LARGE,
+    Figure,
+    Hour,
+    backbone,
+    made_rows,
+    random_weights,
+)
 from judging.errors import CustosError
 from judging.files.records import write_records
 from train.setup.recipe import find_recipe, read_values

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from docs.hooks.commands import commands, option_names
-from experiments.__main__ import main, programs
+from experiments.__main__ import PROGRAMS, main
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from serve.chat.contract import CHAT_CONTRACTS
@@ -128,7 +128,7 @@ def test_programs_of_python(page: Path) -> None:
         module, *rest = words[words.index("-m") + 1 :]
         assert find_spec(module), " ".join(words)
         if module == "experiments" and rest and rest[0].isidentifier() and not rest[0].isupper():
-            assert rest[0] in programs(), " ".join(words)
+            assert rest[0] in PROGRAMS, " ".join(words)
             options = {word for word in rest if word.startswith("--")}
             assert options <= experiment_options(rest[0]) | {"--help"}, " ".join(words)
 
@@ -209,4 +209,4 @@ def test_python_blocks_import_what_exists(page: Path) -> None:
 
 def test_every_experiment_is_on_its_page() -> None:
     named = set(spans(ROOT / "docs" / "experiments.md"))
-    assert set(programs()) <= named
+    assert set(PROGRAMS) <= named

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments.__main__ import main, programs
+from experiments.__main__ import PROGRAMS, main
 from experiments.service import soak
 from experiments.service.soak import Soak, Tally, attacks, over_time
 from serve.calls.limits import Limits
@@ -19,10 +19,11 @@ from tests.serve.sockets import known, serving
 
 
 def test_every_program_has_a_command_line() -> None:
-    names = set(programs())
-    assert {"charthal_folds", "interval_coverage", "scoring_speed", "service_load"} <= names
-    for name, module in programs().items():
-        assert f"python -m experiments {name}" in (import_module(module).__doc__ or ""), name
+    texts = {file.stem: file.read_text("utf-8") for file in Path("experiments").glob("*/*.py")}
+    assert set(PROGRAMS) == {name for name in texts if f"experiments {name} " in texts[name]}
+    for name, room in PROGRAMS.items():
+        module = import_module(f"experiments.{room}.{name}")
+        assert f"python -m experiments {name}" in (module.__doc__ or ""), name
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
         assert ended.value.code == 0

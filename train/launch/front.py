@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from rich.console import Console
@@ -61,9 +61,6 @@ from train.setup.recipe import (
 )
 from train.setup.run_log import COMMAND_VARIABLE, GRADE_VARIABLE, LAUNCH_LOG, RUN_LOG
 from train.setup.starting_adapter import with_shape_of_init
-
-if TYPE_CHECKING:
-    from train.methods.base import Method
 
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 SHOWN = ("error: ", "warning: ", "dry run: ")
@@ -358,8 +355,6 @@ def interrupted_by(*signals: signal.Signals) -> Iterator[None]:
 
 def _num_gpus() -> int:
     """Count the GPUs, 1 if there is none or the CPU is asked for."""
-    import torch
-
     if asks_for(CPU, os.environ) or not has_gpu():
         return 1
     return torch.cuda.device_count()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig
+from transformers import AutoConfig, PretrainedConfig
 
 from judging.errors import CustosError, FieldError, Missing
 from judging.models.backbones import load_backbone
@@ -103,8 +103,6 @@ def backbone_config(name: str) -> Any:
 
     Raises ``CustosError`` if it has none, or is of a family that is not supported.
     """
-    from transformers import AutoConfig, PretrainedConfig
-
     if name in PUBLISHED:
         return published_config(name)
     if not (Path(name) / CONFIG).is_file():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -43,24 +44,17 @@ class GrpoRecipe(OwnCritiqueRecipe):
         return self.optim.batch_size * self.critiques.drawn
 
 
-class Rollouts:
-    """Draws the critiques of a step, with the prompts and the stop of a judge."""
-
-    def __init__(self, run: CritiqueRun) -> None:
-        self.run = run
-
-    def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-        """Draw the tokens of prompts and critiques, as TRL's ``rollout_func`` does."""
-        requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
-        recipe = self.run.recipe
-        order = random.Random(f"rollouts/{recipe.run.seed}/{self.run.progress.step}")
-        seeds = [order.getrandbits(31) for _ in requests]
-        drawn = self.run.policy.draw(requests, seeds, recipe.critiques.temperature)
-        return {
-            "prompt_ids": [list(critique.prompt_ids) for critique in drawn],
-            "completion_ids": [list(critique.token_ids) for critique in drawn],
-            "logprobs": None,
-        }
+def draw_rollouts(run: CritiqueRun, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
+    """Draw the critiques of a step, with a judge's prompts and stop, as TRL's ``rollout_func``."""
+    requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
+    order = random.Random(f"rollouts/{run.recipe.run.seed}/{run.progress.step}")
+    seeds = [order.getrandbits(31) for _ in requests]
+    drawn = run.policy.draw(requests, seeds, run.recipe.critiques.temperature)
+    return {
+        "prompt_ids": [list(critique.prompt_ids) for critique in drawn],
+        "completion_ids": [list(critique.token_ids) for critique in drawn],
+        "logprobs": None,
+    }
 
 
 class RightLabel:
@@ -120,7 +114,7 @@ class Grpo(OwnCritiques):
                 ]
             ),
             processing_class=policy.backbone.tokenizer,
-            rollout_func=Rollouts(run),
+            rollout_func=partial(draw_rollouts, run),
             optimizers=run.optimizers(),
         )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
@@ -65,7 +64,7 @@ RowT = TypeVar("RowT", bound=StepRow)
 ReplyT = TypeVar("ReplyT", bound=StepReply)
 
 
-class Step(ABC, Generic[RowT, ReplyT]):
+class Step(Generic[RowT, ReplyT]):
     """One request to a model about each row. A subclass says what is asked and what comes of it.
 
     ``Step[Picture, Placed]`` takes rows of the first type and replies of the second.
@@ -76,6 +75,8 @@ class Step(ABC, Generic[RowT, ReplyT]):
     """What the step does, in a few words for its help."""
     row_type: type[RowT]
     reply_type: type[ReplyT]
+    instruction: ClassVar[str]
+    """What the model is told about every row; a step with another text a row has a template."""
     shows_images: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
@@ -84,9 +85,9 @@ class Step(ABC, Generic[RowT, ReplyT]):
         [base] = cls.__orig_bases__  # type: ignore[attr-defined]  # typing sets it
         cls.row_type, cls.reply_type = get_args(base)
 
-    @abstractmethod
     def template(self, row: RowT) -> str:
         """Write what the model is told, without the row's own texts and without the schema."""
+        return self.instruction
 
     def fields(self, row: RowT) -> Mapping[str, str]:
         """Choose the row's texts that the model sees, each under its heading."""

@@ -248,10 +248,7 @@ class Check(Step[Item, Checked]):
 
     name = "simplevqa-check"
     summary = "drop questions and answers that break SimpleVQA's criteria"
-
-    def template(self, row: Item) -> str:
-        """List the criteria."""
-        return """\
+    instruction = """\
 You check a factual question about a picture, and its answer. Never measure the answer by what you \
 would answer yourself: judge its form, not whether it is true.
 First analyse the question and list its faults:
@@ -297,10 +294,7 @@ class AtomicQuestion(Step[Item, Atomic]):
     name = "simplevqa-atomic"
     summary = "ask for the subject of each question alone"
     shows_images = False
-
-    def template(self, row: Item) -> str:
-        """Explain what an atomic question is."""
-        return """\
+    instruction = """\
 You write atomic questions. A question about a picture often needs two things: seeing what the \
 picture shows, and knowing something about it. The atomic question asks for the first alone: what \
 or who the subject of the question is. You do not see the picture.
@@ -336,13 +330,14 @@ class AtomicFact(Step[AtomicItem, Fact]):
 
     name = "simplevqa-fact"
     summary = "answer each atomic question, for people to check"
-
-    def template(self, row: AtomicItem) -> str:
-        """Explain what an atomic fact is."""
-        return """\
+    instruction = """\
 You see a picture, a question about it with its right answer, and an atomic question, which asks \
 for the subject alone. Answer the atomic question: one entity, in as few words as possible. It has \
 to agree with the answer that you are given. If both questions ask the same, so is the answer."""
+
+
+def _listed(names: Mapping[str, str]) -> str:
+    return "\n".join(f"- {code}: {name}" for code, name in names.items())
 
 
 class Classified(StepReply):
@@ -360,19 +355,14 @@ class Classify(Step[Item, Classified]):
 
     name = "simplevqa-classify"
     summary = "sort questions into SimpleVQA's nine tasks and nine domains"
-
-    def template(self, row: Item) -> str:
-        """List the tasks and the domains."""
-        tasks = "\n".join(f"- {code}: {name}" for code, name in TASKS.items())
-        domains = "\n".join(f"- {code}: {name}" for code, name in DOMAINS.items())
-        return (
-            "You sort questions about pictures. Say in two or three sentences what has to be done "
-            "to answer the question, and choose the task that fits best:\n"
-            f"{tasks}\n"
-            "Then say in a sentence which field of knowledge the question is about, and choose the "
-            f"domain that fits best:\n{domains}\n"
-            "Take the codes as they are, and no others."
-        )
+    instruction = (
+        "You sort questions about pictures. Say in two or three sentences what has to be done "
+        "to answer the question, and choose the task that fits best:\n"
+        f"{_listed(TASKS)}\n"
+        "Then say in a sentence which field of knowledge the question is about, and choose the "
+        f"domain that fits best:\n{_listed(DOMAINS)}\n"
+        "Take the codes as they are, and no others."
+    )
 
     def rows(self, row: Item, reply: Classified) -> Iterable[Row]:
         """Add task and domain to the row, under the official names."""

@@ -38,25 +38,23 @@ def test_everyone_meets_enough_others_in_the_fewest_pairs(count: int, data: st.D
 def test_pairs_are_of_one_question_and_in_either_order() -> None:
     models = [f"m{n}" for n in range(6)]
     given = [_response(f"q{n}", model) for n in range(20) for model in models]
-    paired = pair_responses([*given, *(_response("few", m) for m in models[:3])], 3)
-    assert paired.too_few == ["few"]
-    assert len(paired.pairs) == 20 * 9
-    first = paired.pairs[0]
+    pairs, too_few = pair_responses([*given, *(_response("few", m) for m in models[:3])], 3)
+    assert too_few == ["few"]
+    assert len(pairs) == 20 * 9
+    first = pairs[0]
     (a, b), question = first["metadata"]["answerers"], first["metadata"]["item"]
     assert first["id"] == f"{question}/{a}/{b}"
     assert first["responses"] == [f"{a} says 4", f"{b} says 4"]
     assert (first["task"], first["references"]) == ("truthful-pair", ["4"])
     assert first["metadata"] == {"item": question, "level": 2, "answerers": [a, b]}
     met = Counter(
-        (row["metadata"]["item"], model)
-        for row in paired.pairs
-        for model in row["metadata"]["answerers"]
+        (row["metadata"]["item"], model) for row in pairs for model in row["metadata"]["answerers"]
     )
     assert set(met.values()) == {3}
-    firsts = Counter(row["metadata"]["answerers"][0] for row in paired.pairs)
+    firsts = Counter(row["metadata"]["answerers"][0] for row in pairs)
     assert all(10 < firsts[model] < 50 for model in models)
-    assert len({frozenset(row["metadata"]["answerers"]) for row in paired.pairs}) == 15
-    assert pair_responses(given, 3).pairs == pair_responses(given, 3).pairs
+    assert len({frozenset(row["metadata"]["answerers"]) for row in pairs}) == 15
+    assert pair_responses(given, 3) == pair_responses(given, 3)
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(3, [3]), (4, [4]), (5, [3, 2]), (9, [3, 3, 3])])

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from experiments.gpu_hour import machine
-from experiments.gpu_hour.figures import PEAK_TFLOPS, Book, Figure, Machine
+from experiments.gpu_hour.figures import PEAK_TFLOPS, Book, Figure, Hour, Machine
 from experiments.gpu_hour.gpu_hour import main, measure_part, run_within
 from experiments.gpu_hour.grading import RANDOM
-from experiments.gpu_hour.subjects import Hour
 from judging import CustosError
 from judging.files.kept_work import locked
 

@@ -10,13 +10,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers.vision_utils import get_vision_window_index
 
-from experiments.vision import trainer as warmup_loop
 from experiments.vision import vision_warmup
-from experiments.vision.model import WarmupModel
+from experiments.vision.model import EqualPictures, WarmupModel
 from experiments.vision.pictures import WarmupPicture, draw
-from experiments.vision.tower import EqualPictures
-from experiments.vision.trainer import WarmupTrainer
-from experiments.vision.vision_warmup import VISION_FILE
+from experiments.vision.vision_warmup import VISION_FILE, WarmupTrainer
 from judging.errors import CustosError
 from judging.models.backbones import Backbone, load_backbone
 from train.loop.checkpoint import save_checkpoint
@@ -66,7 +63,7 @@ def test_a_killed_run_ends_as_a_whole_one(
         raise _KilledError
 
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        patch.setattr(warmup_loop, "save_checkpoint", save_and_die)
+        patch.setattr(vision_warmup, "save_checkpoint", save_and_die)
         _trainer(tmp_path / "broken").fit()
     resumed = _trainer(tmp_path / "broken")
     assert resumed.fit() == history
