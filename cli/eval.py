@@ -189,11 +189,13 @@ def evaluate(
             typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
         disagreements = find_disagreements(examples, verdicts)
+        shape = _shape_of(data, in_table)
         write_report(report, out)
         page = write_page(report, disagreements, data.name, out)
-        write_disagreements(out, disagreements, _shape_of(data, in_table))
+        write_disagreements(out, disagreements, shape)
         save_evaluation(out, examples, verdicts)
-        for line in summary_lines(", ".join(report["judge_names"]), report, disagreements):
+        names = ", ".join(report["judge_names"])
+        for line in summary_lines(names, report, disagreements, shape.word):
             typer.echo(line)
         typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
         typer.echo(f"disagreements: {out / FILE}")

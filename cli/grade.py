@@ -126,7 +126,7 @@ def grade(
             raise CustosError(f"{path}: the file has changed while it was graded")
         for output in outputs:
             write_verdicts(output, opened, partial)
-        summary, rates = Summary(partial.lines()), JudgedRates()
+        summary, rates = Summary(partial.lines()), JudgedRates(in_table.labels)
         for line, question in zip(partial.lines(), rows.questions, strict=True):
             rates.add(line.verdict, question)
         judged = list(rates.lines(grader))

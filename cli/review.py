@@ -151,7 +151,7 @@ def review(
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {out}")
     if 0 < len(words) <= MOST_WORDS:
         typer.echo(f"fill in column '{of_label}' with {' or '.join(words)}")
-    rates = JudgedRates()
+    rates = JudgedRates(in_table.labels)
     for row in rows:
         for verdict in row.verdicts:
             rates.add(verdict, hash(row.question))

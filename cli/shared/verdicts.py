@@ -19,6 +19,7 @@ import typer
 
 from cli.shared.outputs import claim
 from clients.kept_verdicts import KeptVerdict
+from data_prep.tables.labels import in_own_words
 from data_prep.tables.source import Table
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_path
@@ -290,11 +291,15 @@ def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> Non
 
 
 class JudgedRates:
-    """Shares of the best label by judge and rubric, raw and corrected by the judges' errors."""
+    """Shares of labels by judge and rubric; the best one's is corrected by the judges' errors.
 
-    def __init__(self) -> None:
-        self._by_judge: dict[tuple[str, str], tuple[str, array[int], array[int]] | None] = {}
-        """Best label, whether each verdict is it, and its question; ``None`` where none is best."""
+    ``labels`` are those of a mapping: words of the caller, and ours.
+    """
+
+    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
+        self._labels = labels or {}
+        self._by_judge: dict[tuple[str, str], tuple[list[str], array[int], array[int]]] = {}
+        """Scores of the rubric, best first; each verdict's, by its place there; its question."""
 
     def add(self, verdict: Verdict, question: int) -> None:
         """Count a verdict that has a label; rows on the same question share a number."""
@@ -302,34 +307,49 @@ class JudgedRates:
             return
         key = verdict.judge_name, verdict.rubric
         if key not in self._by_judge:
-            from evaluation.correction.judged import best_label
+            from evaluation.correction.judged import ranked_scores
 
-            best = best_label(verdict.rubric)
-            self._by_judge[key] = None if best is None else (best, array("b"), array("q"))
-        if (verdicts := self._by_judge[key]) is not None:
-            best, hits, questions = verdicts
-            hits.append(score_of(verdict.label) == best)
+            self._by_judge[key] = ranked_scores(verdict.rubric), array("b"), array("q")
+        scores, places, questions = self._by_judge[key]
+        if scores:
+            label = score_of(verdict.label)
+            places.append(scores.index(label) if label in scores else len(scores))
             questions.append(question)
 
     def lines(self, grader: Grader | None = None) -> Iterator[str]:
-        """Yield a sentence for each judge and rubric; what the grader's own folder says counts."""
+        """Yield a sentence for each judge and rubric; what the grader's own folder says counts.
+
+        Where there are more than two labels, another one has the shares of all.
+        """
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
-        from evaluation.report.markdown import judged_text
+        from evaluation.report.markdown import judged_text, with_interval
 
         name, folder = (grader.name, grader.folder) if isinstance(grader, Judge) else ("", None)
         by_folder = errors_in_folder(folder)
-        for (judge, rubric), verdicts in self._by_judge.items():
-            if verdicts is None:
-                continue
-            best, hits, questions = verdicts
+        for (judge, rubric), (scores, places, questions) in self._by_judge.items():
+            words = [in_own_words(score, self._labels) for score in scores]
             errors = (by_folder if judge == name else {}) or errors_of_judge(judge)
-            rate = judged_rate(
-                np.array(hits, np.float64), np.array(questions), [rubric] * len(hits), errors
-            )
-            text = f"share of {best}, {rubric}: {judged_text(rate.as_json())}"
-            yield one_line(text)  # a service may name its rubrics as it likes
+            rates = [
+                judged_rate(
+                    (np.array(places) == place).astype(np.float64),
+                    np.array(questions),
+                    [rubric] * len(places),
+                    {} if place else errors,
+                )
+                for place in range(len(scores))
+            ]
+            # A service may name its rubrics as it likes.
+            if rates:
+                text = f"share of {words[0]}, {rubric}: {judged_text(rates[0].as_json())}"
+                yield one_line(text)
+            if len(rates) > 2:
+                raw = (with_interval(rate.raw._asdict()) for rate in rates)
+                shares = ", ".join(
+                    f"{word} {share}" for word, share in zip(words, raw, strict=True)
+                )
+                yield one_line(f"shares of all labels, {rubric}: as judged {shares}")
 
 
 @dataclass

@@ -355,7 +355,7 @@ def get_task(name: str) -> JudgeTask:
 
 
 def worth_under(full_rubric: str) -> dict[str, float]:
-    """Look up what labels are worth (:meth:`JudgeTask.worth`) under ``hieval-qs/plain/any`` or such.
+    """Look up what labels are worth (:meth:`JudgeTask.worth`) under such as ``criterion/plain``.
 
     It is empty for a task that is not known here, as that of a service may be.
     """

@@ -361,7 +361,7 @@ def _is_longer_scale(given: _Schema, choices: Iterable[str]) -> bool:
 
 
 def _words_of_others(given: _Schema) -> list[tuple[str, str]]:
-    """List labels for which the script has no word, with those that other scripts of its task have."""
+    """List labels without a word of the script, with the words of other scripts of its task."""
     alike = (each for each in CHAT_CONTRACTS if each.task == given.contract.task)
     words = (item for contract in alike for item in contract.words.items())
     return [(label, word) for label, word in words if label not in given.words]

@@ -484,10 +484,10 @@ def test_a_label_without_a_word_has_the_next_worse_one_s(monkeypatch: pytest.Mon
         {"Grounded": "yes", "Wrong": "no"},
         {},
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="no (word|label)"):
             grounding(words)
     pair = CHAT_CONTRACTS.get("truthful-pair")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="'None'"):
         replace(pair, words={"A": "A", "B": "B"})
 
 
