@@ -19,6 +19,7 @@ from cli.shared.tables import (
     TableOptions,
     file_digest,
     warn_of_open_modes,
+    with_task_of_judge,
 )
 from clients.kept_verdicts import request_key
 from data_prep.tables.cells import DEFAULT_SEPARATOR
@@ -142,7 +143,7 @@ def evaluate(
         return measurement.is_stopped() or is_report(folder)
 
     claim(out, is_own, names=FILES, sources=[data])
-    in_table = table_options.read()
+    in_table = with_task_of_judge(table_options.read(), data, [run])
     asked = (in_table, allow_dropped, limit, seed)
     examples = read_examples(data, *asked, check_pictures=not allow_failed, unique_ids=True)
     if as_published:
@@ -332,7 +333,8 @@ def calibrate(
     from train.finish.grading import Processes, fit_calibrations, rows_to_score
     from train.rows.rows import check_readable
 
-    asked = (table_options.read(), allow_dropped, None, 0)
+    in_table = with_task_of_judge(table_options.read(), data, [run])
+    asked = (in_table, allow_dropped, None, 0)
     examples = read_examples(data, *asked, check_pictures=True)
     judge = Judge.load(run)
     if judge.folder is None:

@@ -23,6 +23,7 @@ from cli.shared.tables import (
     note_doubts,
     read_requests,
     warn_of_open_modes,
+    with_task_of_judge,
 )
 from cli.shared.verdicts import JudgedRates, Summary, check_verdict_files, write_verdicts
 from clients.kept_verdicts import NumberedRequest, partial_file
@@ -112,6 +113,7 @@ def grade(
         return
     outputs = [Path(out)] if table is None else [Path(out), table]
     opened = open_table(source, in_table.text_format)
+    in_table = with_task_of_judge(in_table, opened, judge or [])
     path = opened.path
     check_verdict_files(path, *outputs)
     note_doubts(opened, in_table)

@@ -37,6 +37,7 @@ from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
 from judging.progress import in_batches
 from judging.types import FAILURES, Verdict, parse_record, score_of
+from judging.verdicts.calibration import NO_THRESHOLD
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
@@ -371,6 +372,8 @@ class Summary:
         self.first_failure: KeptVerdict | None = None
         self.num_in_untrained_mode = 0
         """Number of verdicts in a mode that the judge was not trained for."""
+        self.num_without_threshold = 0
+        """Number of verdicts that need review as no confidence is known to suffice for the risk."""
         self.may_state_risk = False
         """Whether no request stated a risk, and a verdict has a confidence to compare with one."""
         states_risk = False
@@ -383,6 +386,7 @@ class Summary:
             self.num_in_untrained_mode += is_in_untrained_mode(verdict)
             self.may_state_risk |= verdict.confidence is not None
             states_risk |= line.risk is not None
+            self.num_without_threshold += NO_THRESHOLD in (verdict.message or "")
             tally = self.tallies.setdefault((verdict.judge_name, verdict.rubric), JudgeTally())
             tally.labels[verdict.label or verdict.status] += 1
             tally.num_to_review += verdict.needs_review
@@ -439,6 +443,14 @@ class Summary:
         if self.num_in_untrained_mode:
             caution = untrained_mode_caution(self.num_in_untrained_mode, self.statuses.total())
             typer.echo(f"caution: {caution}", err=True)
+        if self.num_without_threshold:
+            number, total = self.num_without_threshold, self.statuses.total()
+            typer.echo(
+                f"note: {number:,} of {total:,} verdicts could not be kept at the risk, as "
+                f"{NO_THRESHOLD} it: all of them need review; custos calibrate RUN --data FILE "
+                "gives a judge rows to find one on",
+                err=True,
+            )
         if self.may_state_risk:
             files = [str(outputs[0]), "--in", source, *mapping, "--out", "review.csv"]
             review = shlex.join(["custos", "review", *files])
