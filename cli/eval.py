@@ -19,12 +19,10 @@ from cli.shared.tables import (
     TableOptions,
     file_digest,
     warn_of_open_modes,
+    with_task_of_judge,
 )
 from clients.kept_verdicts import request_key
-from data_prep.tables.cells import DEFAULT_SEPARATOR
 from data_prep.tables.examples import leaves_mode_open
-from data_prep.tables.labels import in_own_words
-from data_prep.tables.source import open_table
 from evaluation.comparisons.compare import (
     MARGIN,
     MIN_COMMON,
@@ -121,7 +119,6 @@ def evaluate(
     from evaluation.outcomes import NothingScored, save_evaluation
     from evaluation.report.evaluate import (
         FILE,
-        OwnShape,
         find_disagreements,
         resolve_examples,
         write_disagreements,
@@ -139,7 +136,7 @@ def evaluate(
         return measurement.is_stopped() or is_report(folder)
 
     claim(out, is_own, names=FILES, sources=[data])
-    in_table = table_options.read()
+    in_table = with_task_of_judge(table_options.read(), data, [run])
     asked = (in_table, allow_dropped, limit, seed)
     examples = read_examples(data, *asked, check_pictures=not allow_failed, unique_ids=True)
     if as_published:
@@ -186,18 +183,13 @@ def evaluate(
             typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
         disagreements = find_disagreements(examples, verdicts)
+        shape = _shape_of(data, in_table)
         write_report(report, out)
         page = write_page(report, disagreements, data.name, out)
-        table = open_table(data, in_table.text_format)
-        shape = OwnShape(
-            in_table.columns,
-            lambda label: in_own_words(label, in_table.labels),
-            in_table.delimiter or (table.delimiter if table.path.suffix == ".csv" else None),
-            f"{in_table.separator or DEFAULT_SEPARATOR} ",
-        )
         write_disagreements(out, disagreements, shape)
         save_evaluation(out, examples, verdicts)
-        for line in summary_lines(", ".join(report["judge_names"]), report, disagreements):
+        names = ", ".join(report["judge_names"])
+        for line in summary_lines(names, report, disagreements, shape.word):
             typer.echo(line)
         typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
         typer.echo(f"disagreements: {out / FILE}")
@@ -322,7 +314,8 @@ def calibrate(
     from train.finish.grading import Processes, fit_calibrations, rows_to_score, score_rows
     from train.rows.rows import check_readable
 
-    asked = (table_options.read(), allow_dropped, None, 0)
+    in_table = with_task_of_judge(table_options.read(), data, [run])
+    asked = (in_table, allow_dropped, None, 0)
     examples = read_examples(data, *asked, check_pictures=True)
     judge = Judge.load(run)
     if judge.folder is None:

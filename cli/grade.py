@@ -23,6 +23,7 @@ from cli.shared.tables import (
     note_doubts,
     read_requests,
     warn_of_open_modes,
+    with_task_of_judge,
 )
 from cli.shared.verdicts import JudgedRates, Summary, check_verdict_files, write_verdicts
 from clients.kept_verdicts import NumberedRequest, partial_file
@@ -111,6 +112,7 @@ def grade(
         return
     outputs = [Path(out)] if table is None else [Path(out), table]
     opened = open_table(source, in_table.text_format)
+    in_table = with_task_of_judge(in_table, opened, judge or [])
     path = opened.path
     check_verdict_files(path, *outputs)
     note_doubts(opened, in_table)
@@ -125,7 +127,7 @@ def grade(
             raise CustosError(f"{path}: the file has changed while it was graded")
         for output in outputs:
             write_verdicts(output, opened, partial)
-        summary, rates = Summary(partial.lines()), JudgedRates()
+        summary, rates = Summary(partial.lines()), JudgedRates(in_table.labels)
         for line, question in zip(partial.lines(), rows.questions, strict=True):
             rates.add(line.verdict, question)
         judged = list(rates.lines(grader))

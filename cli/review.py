@@ -27,10 +27,11 @@ from cli.shared.review_file import (
     field_columns,
     holds_no_labels,
     read_review_rows,
+    tasks_of_verdicts,
     write_review_file,
 )
 from cli.shared.screen import in_columns
-from cli.shared.tables import TABLE_FORMATS, TableOptions
+from cli.shared.tables import TABLE_FORMATS, TableOptions, with_only_task
 from cli.shared.verdicts import JudgedRates
 from data_prep.tables.examples import show_doubles
 from data_prep.tables.labels import in_own_words
@@ -122,6 +123,7 @@ def review(
         _merge(merge, source, in_table, out, who or "")
         return
     files = verdicts or []
+    in_table = with_only_task(in_table, source, tasks_of_verdicts(files))
     if out is None:
         rows = list(read_review_rows(files, source, in_table))
         assert estimate is not None
@@ -152,7 +154,7 @@ def review(
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {out}")
     if 0 < len(words) <= MOST_WORDS:
         typer.echo(f"fill in column '{of_label}' with {' or '.join(words)}")
-    rates = JudgedRates()
+    rates = JudgedRates(in_table.labels)
     for row in rows:
         for verdict in row.verdicts:
             rates.add(verdict, hash(row.question))

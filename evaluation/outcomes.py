@@ -19,7 +19,7 @@ from evaluation.metrics import UNSCORED
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_records, write_records
 from judging.labels import UNKNOWN, labels_option, likely_label
-from judging.tasks import get_task
+from judging.tasks import get_task, worth_under
 from judging.types import LabelledExample, Verdict, label_of
 
 EXAMPLES = "examples.jsonl"
@@ -312,7 +312,10 @@ def _remedy(undeclared: Sequence[_Undeclared]) -> str:
     if len(typed) == len(undeclared):
         return "leave the error types out (field 'error_type'), or choose a task that names them"
     is_short = len(choices) <= MAX_LABELS_SHOWN and max(map(len, choices)) <= MAX_LABEL_CHARS
-    option = labels_option(choices) if is_short else None
+    worth: dict[str, float] = {}
+    for each in undeclared:
+        worth |= worth_under(each.rubric)
+    option = labels_option(choices, worth=worth) if is_short else None
     if option is None:
         return "translate them under 'labels' in a file for --mapping"
     if f"={UNKNOWN}" not in option:

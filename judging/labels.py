@@ -6,27 +6,30 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from judging.types import score_of
 
+_RIGHT = (
+    *("correct", "right", "ok", "okay", "good", "pass", "passed", "match", "accurate"),
+    *("faithful", "met", "satisfied", "richtig", "korrekt", "correcto", "correcta", "正确"),
+)
+_HALF = (
+    *("partial", "partly", "partially", "partially correct", "partly correct"),
+    *("half", "half right", "incomplete", "mixed", "teilweise", "teilweise richtig"),
+    *("parcial", "parcialmente correcto", "parcialmente correcta", "部分正确"),
+)
+_WRONG = (
+    *("wrong", "incorrect", "bad", "fail", "failed", "mismatch", "inaccurate"),
+    *("hallucinated", "hallucination", "not met", "unmet", "falsch", "incorrecto", "错误"),
+)
 _MEANINGS: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    ("Correct", "Good", "Faithful", "Pass"): (
-        *("correct", "right", "ok", "okay", "good", "pass", "passed", "match", "accurate"),
-        *("faithful", "met", "satisfied", "richtig", "korrekt", "correcto", "correcta", "正确"),
-    ),
+    ("Correct", "Good", "Faithful", "Pass"): _RIGHT,
     ("Correct", "Good", "Pass"): ("true", "yes", "y"),
-    ("Partial",): (
-        *("partial", "partly", "partially", "partially correct", "partly correct"),
-        *("half", "half right", "incomplete", "mixed", "teilweise", "teilweise richtig"),
-        *("parcial", "parcialmente correcto", "parcialmente correcta", "部分正确"),
-    ),
-    ("Wrong", "Incorrect", "Bad", "Hallucinated", "Fail"): (
-        *("wrong", "incorrect", "bad", "fail", "failed", "mismatch", "inaccurate"),
-        *("hallucinated", "hallucination", "not met", "unmet", "falsch", "incorrecto", "错误"),
-    ),
+    ("Partial",): _HALF,
+    ("Wrong", "Incorrect", "Bad", "Hallucinated", "Fail"): _WRONG,
     ("Wrong", "Incorrect", "Bad", "Fail"): ("false", "no", "n"),
     ("A",): ("response a", "answer a", "model a"),
     ("B",): ("response b", "answer b", "model b"),
@@ -36,6 +39,10 @@ _MEANINGS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 Numbers and places are no words: 1 may be right or wrong, and the first response may be either.
 """
+_WHOLLY = ("fully", "completely", "wholly", "entirely")
+_PARTLY = ("partly", "partially", "half", "somewhat")
+_NOT = ("not", "non", "no", "un", "in", "im")
+"""What stands before the word of the best label."""
 _TRUTH_VALUES = ("true", "yes", "y", "false", "no", "n")
 _FAULT = re.compile(r"wrong|incorrect|error|halluc|fail|false|bad|mistake|invalid|unfaithful", re.I)
 """What the name of a column holds if its truth values say that there is a fault."""
@@ -44,10 +51,14 @@ UNKNOWN = "?"
 _SEPARATORS = (",", "=")
 
 
-def likely_label(text: str, labels: Sequence[str], column: str = "") -> str | None:
+def likely_label(
+    text: str, labels: Sequence[str], column: str = "", worth: Mapping[str, float] | None = None
+) -> str | None:
     """Find the declared label that a text most likely means; ``None`` if none is likely.
 
-    In a column called ``is_wrong`` nobody can tell what "yes" means.
+    With the ``worth`` of the labels, as their task gives it, words for right, partly and wrong mean
+    the best, the middle and the worst label, whatever these are called. In a column called
+    ``is_wrong`` nobody can tell what "yes" means.
     """
     plain = _plain(text)
     same = [label for label in labels if _plain(label) == plain]
@@ -56,21 +67,54 @@ def likely_label(text: str, labels: Sequence[str], column: str = "") -> str | No
     if plain in _TRUTH_VALUES and _FAULT.search(column):
         return None
     for meanings, words in _MEANINGS.items():
-        if plain in words:
-            return next((label for label in labels if label in meanings), None)
-    return None
+        if plain in words and (named := [label for label in labels if label in meanings]):
+            return named[0]
+    return _label_by_place(plain, {label: (worth or {}).get(label) for label in labels})
 
 
-def labels_option(choices: Mapping[str, Sequence[str]], column: str = "") -> str | None:
+def _label_by_place(plain: str, worth: Mapping[str, float | None]) -> str | None:
+    """Find the only label of the rank that a plain text names, with or without the best's word."""
+    best = [label for label, each in worth.items() if each == 1]
+    word = _plain(best[0]) if len(best) == 1 else ""
+    before = plain.removesuffix(word).strip(" -") if word and plain.endswith(word) else None
+    if plain in _RIGHT or before in _WHOLLY:
+        meant = best
+    elif plain in _HALF or before in _PARTLY:
+        meant = [label for label, each in worth.items() if each is not None and 0 < each < 1]
+    elif plain in _WRONG or before in _NOT:
+        meant = [label for label, each in worth.items() if each == 0]
+    else:
+        return None
+    return meant[0] if len(meant) == 1 else None
+
+
+def worth_by_place(labels: Iterable[str]) -> dict[str, float]:
+    """Return what labels in order, best first, are worth: 1 to 0, error types as their score."""
+    scores: dict[str, list[str]] = {}
+    for label in labels:
+        scores.setdefault(score_of(label), []).append(label)
+    steps = max(len(scores) - 1, 1)
+    return {
+        label: 1 - place / steps
+        for place, of_score in enumerate(scores.values())
+        for label in of_score
+    }
+
+
+def labels_option(
+    choices: Mapping[str, Sequence[str]],
+    column: str = "",
+    worth: Mapping[str, float] | None = None,
+) -> str | None:
     """Write the option that translates labels, for a shell: ``--labels right=Correct,partly=?``.
 
-    ``choices`` has labels as somebody wrote them, and the declared labels that each may mean.
-    ``None`` if the option cannot hold one.
+    ``choices`` has labels as somebody wrote them, and the declared labels that each may mean;
+    ``worth`` is that of all declared ones. ``None`` if the option cannot hold one.
     """
     if any(mark in text or not text.isprintable() for text in choices for mark in _SEPARATORS):
         return None
     pairs = [
-        f"{text}={likely_label(text, labels, column) or UNKNOWN}"
+        f"{text}={likely_label(text, labels, column, worth) or UNKNOWN}"
         for text, labels in choices.items()
     ]
     return f"--labels {shlex.quote(','.join(pairs))}"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -24,6 +25,7 @@ from data_prep.tables.cells import (
 )
 from data_prep.tables.labels import in_own_words
 from data_prep.tables.mapping import METADATA, PERSON, TABLE_FIELDS, TableMapping
+from data_prep.tables.reader import DEFAULT_TASK
 from data_prep.tables.source import Table, open_table
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY
@@ -202,6 +204,27 @@ def read_review_rows(
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:
             raise _too_many_verdicts(path, source)
+
+
+def tasks_of_verdicts(files: Sequence[Path]) -> set[str]:
+    """Name the tasks of the labelled verdicts in files; no further than that there are several.
+
+    A file that cannot be read has none.
+    """
+    tasks: set[str] = set()
+    for path in files:
+        read = (
+            read_verdict_table(path)
+            if path.suffix in TABLE_SUFFIXES
+            else read_records(path, Verdict)
+        )
+        with suppress(CustosError):  # is reported where the rows are read
+            for _, verdict in read:
+                if verdict.label is not None:
+                    tasks.add(verdict.rubric.partition("/")[0])
+                if len(tasks) > 1 or DEFAULT_TASK in tasks:
+                    return tasks
+    return tasks
 
 
 def _too_many_verdicts(path: Path, source: Path | str) -> CustosError:

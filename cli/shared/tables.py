@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,13 +13,14 @@ from cli.shared.options import read_assignments
 from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.examples import show_open_modes
 from data_prep.tables.mapping import TableMapping, read_mapping
-from data_prep.tables.reader import BadRow, parse_table
+from data_prep.tables.reader import DEFAULT_TASK, BadRow, parse_table
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
+from judging.judge.card import read_card, run_folder
 from judging.log_lines import one_line
-from judging.tasks import get_task
+from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, ReferenceMode, Verdict, parse_record, shortened
 
 TABLE_FORMATS = "CSV, TSV, XLSX, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
@@ -108,6 +109,34 @@ class TableOptions:
         merged["columns"] = {**from_file.columns, **options.columns}
         merged["labels"] = {**from_file.labels, **options.labels}
         return parse_record(TableMapping, merged, "--map and --mapping")
+
+
+def with_task_of_judge(
+    mapping: TableMapping, source: Path | Table, judges: Sequence[str]
+) -> TableMapping:
+    """Read a table that names no task as rows of the only task that its judge was trained for.
+
+    ``judges`` are as the user names them. With several tasks or judges, and for judges that were
+    not trained or are behind an address, the mapping stays as it is.
+    """
+    if len(judges) != 1:
+        return mapping
+    folder = run_folder(judges[0]) or run_folder(judges[0].partition("=")[2])
+    return with_only_task(mapping, source, read_card(folder).tasks) if folder else mapping
+
+
+def with_only_task(
+    mapping: TableMapping, source: Path | Table, tasks: Collection[str]
+) -> TableMapping:
+    """Read a table that names no task as rows of the one that is known otherwise, and say so."""
+    [task] = tasks if len(tasks) == 1 else [DEFAULT_TASK]
+    if mapping.task or task == DEFAULT_TASK or task not in task_names():
+        return mapping
+    table, column = open_table(source, mapping.text_format), mapping.columns.get("task", "task")
+    if column in table.columns((column,)):
+        return mapping
+    typer.echo(one_line(f"note: {table.name} names no task; read with --task {task}"), err=True)
+    return mapping.model_copy(update={"task": task})
 
 
 def read_requests(

@@ -19,6 +19,7 @@ import typer
 
 from cli.shared.outputs import claim
 from clients.kept_verdicts import KeptVerdict
+from data_prep.tables.labels import in_own_words
 from data_prep.tables.source import Table
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_path
@@ -36,6 +37,7 @@ from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
 from judging.progress import in_batches
 from judging.types import FAILURES, Verdict, parse_record, score_of
+from judging.verdicts.calibration import NO_THRESHOLD
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
@@ -278,11 +280,15 @@ def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> Non
 
 
 class JudgedRates:
-    """Shares of the best label by judge and rubric, raw and corrected by the judges' errors."""
+    """Shares of labels by judge and rubric; the best one's is corrected by the judges' errors.
 
-    def __init__(self) -> None:
-        self._by_judge: dict[tuple[str, str], tuple[str, array[int], array[int]] | None] = {}
-        """Best label, whether each verdict is it, and its question; ``None`` where none is best."""
+    ``labels`` are those of a mapping: words of the caller, and ours.
+    """
+
+    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
+        self._labels = labels or {}
+        self._by_judge: dict[tuple[str, str], tuple[list[str], array[int], array[int]]] = {}
+        """Scores of the rubric, best first; each verdict's, by its place there; its question."""
 
     def add(self, verdict: Verdict, question: int) -> None:
         """Count a verdict that has a label; rows on the same question share a number."""
@@ -290,34 +296,49 @@ class JudgedRates:
             return
         key = verdict.judge_name, verdict.rubric
         if key not in self._by_judge:
-            from evaluation.correction.judged import best_label
+            from evaluation.correction.judged import ranked_scores
 
-            best = best_label(verdict.rubric)
-            self._by_judge[key] = None if best is None else (best, array("b"), array("q"))
-        if (verdicts := self._by_judge[key]) is not None:
-            best, hits, questions = verdicts
-            hits.append(score_of(verdict.label) == best)
+            self._by_judge[key] = ranked_scores(verdict.rubric), array("b"), array("q")
+        scores, places, questions = self._by_judge[key]
+        if scores:
+            label = score_of(verdict.label)
+            places.append(scores.index(label) if label in scores else len(scores))
             questions.append(question)
 
     def lines(self, grader: Grader | None = None) -> Iterator[str]:
-        """Yield a sentence for each judge and rubric; what the grader's own folder says counts."""
+        """Yield a sentence for each judge and rubric; what the grader's own folder says counts.
+
+        Where there are more than two labels, another one has the shares of all.
+        """
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
-        from evaluation.report.markdown import judged_text
+        from evaluation.report.markdown import judged_text, with_interval
 
         name, folder = (grader.name, grader.folder) if isinstance(grader, Judge) else ("", None)
         by_folder = errors_in_folder(folder)
-        for (judge, rubric), verdicts in self._by_judge.items():
-            if verdicts is None:
-                continue
-            best, hits, questions = verdicts
+        for (judge, rubric), (scores, places, questions) in self._by_judge.items():
+            words = [in_own_words(score, self._labels) for score in scores]
             errors = (by_folder if judge == name else {}) or errors_of_judge(judge)
-            rate = judged_rate(
-                np.array(hits, np.float64), np.array(questions), [rubric] * len(hits), errors
-            )
-            text = f"share of {best}, {rubric}: {judged_text(rate.as_json())}"
-            yield one_line(text)  # a service may name its rubrics as it likes
+            rates = [
+                judged_rate(
+                    (np.array(places) == place).astype(np.float64),
+                    np.array(questions),
+                    [rubric] * len(places),
+                    {} if place else errors,
+                )
+                for place in range(len(scores))
+            ]
+            # A service may name its rubrics as it likes.
+            if rates:
+                text = f"share of {words[0]}, {rubric}: {judged_text(rates[0].as_json())}"
+                yield one_line(text)
+            if len(rates) > 2:
+                raw = (with_interval(rate.raw._asdict()) for rate in rates)
+                shares = ", ".join(
+                    f"{word} {share}" for word, share in zip(words, raw, strict=True)
+                )
+                yield one_line(f"shares of all labels, {rubric}: as judged {shares}")
 
 
 @dataclass
@@ -339,6 +360,8 @@ class Summary:
         self.first_failure: KeptVerdict | None = None
         self.num_in_untrained_mode = 0
         """Number of verdicts in a mode that the judge was not trained for."""
+        self.num_without_threshold = 0
+        """Number of verdicts that need review as no confidence is known to suffice for the risk."""
         self.may_state_risk = False
         """Whether no request stated a risk, and a verdict has a confidence to compare with one."""
         states_risk = False
@@ -351,6 +374,7 @@ class Summary:
             self.num_in_untrained_mode += is_in_untrained_mode(verdict)
             self.may_state_risk |= verdict.confidence is not None
             states_risk |= line.risk is not None
+            self.num_without_threshold += NO_THRESHOLD in (verdict.message or "")
             tally = self.tallies.setdefault((verdict.judge_name, verdict.rubric), JudgeTally())
             tally.labels[verdict.label or verdict.status] += 1
             tally.num_to_review += verdict.needs_review
@@ -417,6 +441,14 @@ class Summary:
         if self.num_in_untrained_mode:
             caution = untrained_mode_caution(self.num_in_untrained_mode, self.statuses.total())
             typer.echo(f"caution: {caution}", err=True)
+        if self.num_without_threshold:
+            number, total = self.num_without_threshold, self.statuses.total()
+            typer.echo(
+                f"note: {number:,} of {total:,} verdicts could not be kept at the risk, as "
+                f"{NO_THRESHOLD} it: all of them need review; custos calibrate RUN --data FILE "
+                "gives a judge rows to find one on",
+                err=True,
+            )
         if self.may_state_risk:
             files = [str(outputs[0]), "--in", source, *mapping, "--out", "review.csv"]
             review = shlex.join(["custos", "review", *files])

@@ -20,11 +20,11 @@ from anyio.to_thread import run_sync
 
 from clients.judge_client import JudgeClient
 from judging.errors import CustosError
+from judging.labels import worth_by_place
+from judging.tasks import TASKS, get_task
 from judging.types import JudgeRequest, Verdict, parse_record, score_of
 from judging.verdicts.build import AnyJudge
 
-_WORTH = {"Correct": 1.0, "Pass": 1.0, "Partial": 0.5}
-"""What an answer with a label is worth. With every other label it is worth nothing."""
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ONE_AT_A_TIME = threading.Lock()
 """Held by calls of a judge in this process, as tools ask from many threads."""
@@ -42,7 +42,8 @@ class Grade:
 
     label: str
     score: float
-    """1 for ``Correct`` and ``Pass``, 0.5 for ``Partial``, 0 for everything else."""
+    """Worth of the label by its place in the task: 1 for the best, such as ``Correct``, 0 for the
+    worst, 0.5 for the middle one of three."""
     expected: float
     """Mean of ``score`` under the judge's probabilities of the labels."""
     verdict: Verdict
@@ -135,9 +136,11 @@ class Grader:
         return [None if isinstance(each, NoLabel) else each for each in graded]
 
     def _graded(self, requests: Iterable[JudgeRequest]) -> list[Grade | NoLabel]:
+        requests = list(requests)
         has_own_threads = isinstance(self.judge, JudgeClient)
         with nullcontext() if has_own_threads else _ONE_AT_A_TIME:
-            return [_grade(verdict) for verdict in self.judge.grade(requests)]
+            verdicts = list(self.judge.grade(requests))
+        return [_grade(*pair) for pair in zip(requests, verdicts, strict=True)]
 
 
 def grader_of(judge: Grader | AnyJudge | str, fields: Mapping[str, Any]) -> Grader:
@@ -145,16 +148,24 @@ def grader_of(judge: Grader | AnyJudge | str, fields: Mapping[str, Any]) -> Grad
     return judge if isinstance(judge, Grader) else Grader(judge, **fields)
 
 
-def _grade(verdict: Verdict) -> Grade | NoLabel:
+def _grade(request: JudgeRequest, verdict: Verdict) -> Grade | NoLabel:
     if verdict.label is None:
         return NoLabel(f"{verdict.status}: {verdict.message or 'no label'}")
-    expected = sum(chance * _worth(label) for label, chance in verdict.probabilities.items())
-    score = _worth(verdict.label)
+    # The verdicts of a service's own task have its labels in order.
+    worth = _worth(request.task)
+    if worth is None:
+        worth = worth_by_place(map(score_of, verdict.probabilities))
+    expected = sum(
+        chance * worth.get(score_of(label), 0.0) for label, chance in verdict.probabilities.items()
+    )
+    score = worth.get(verdict.label, 0.0)
     return Grade(verdict.label, score, expected if verdict.probabilities else score, verdict)
 
 
-def _worth(label: str) -> float:
-    return _WORTH.get(score_of(label), 0.0)
+@functools.cache
+def _worth(task: str) -> Mapping[str, float] | None:
+    """Look up what the labels of a task are worth; ``None`` if it is not known here."""
+    return get_task(task).worth_by_score() if task in TASKS else None
 
 
 @functools.cache

@@ -45,7 +45,8 @@ def judged(judge: AnyJudge | str = "http://127.0.0.1:8000", **fields: Any) -> Sc
             grade = await grader.agrade(state.input_text, list(target), answer, **shown)
         except NoLabel as error:
             return Score.unscored(answer=answer, explanation=str(error))
-        value = {1.0: CORRECT, 0.5: PARTIAL}.get(grade.score, INCORRECT)
+        letters = {1.0: CORRECT, 0.5: PARTIAL, 0.0: INCORRECT}
+        value = letters.get(grade.score, grade.score)
         return Score(value=value, answer=answer, explanation=grade.reason, metadata=grade.metadata)
 
     return score

@@ -46,6 +46,7 @@ class UnknownLabel(FieldError):
         asked = in_three_levels(example) if example.reference_mode == "any" else example
         self.rubric = task.full_rubric(example)
         self.labels = task.labels(task.rubric(asked))
+        self.worth = task.worth(task.rubric(asked))
         super().__init__(
             field,
             f"{_prefix(column, field)}'{_short(self.label)}'{self.mapped} is not one of "
@@ -215,7 +216,8 @@ def _remedy(errors: Sequence[UnknownLabel]) -> str:
     choices = {error.label: error.labels for error in errors}
     is_short = len(choices) <= _MAX_SHOWN and max(map(len, choices)) <= _MAX_LABEL_CHARS
     columns = " ".join({error.column for error in errors})
-    option = labels_option(choices, columns) if is_short else None
+    worth = {label: each for error in errors for label, each in error.worth.items()}
+    option = labels_option(choices, columns, worth) if is_short else None
     if option is None:
         return "translate them under 'labels' in a file for --mapping"
     choice = f" (with a label of the task for each {UNKNOWN})" if f"={UNKNOWN}" in option else ""

@@ -24,7 +24,7 @@ from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, numbe
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.judge.card import SHIPPED, shipped_judges
-from judging.tasks import get_task
+from judging.tasks import get_task, worth_under
 from judging.types import LabelledExample, Verdict, score_of
 
 CARD, REPORT = "reliability.json", "report.json"
@@ -91,23 +91,28 @@ def error_rates(
     """Measure by rubric how a judge errs on the best label; pairs and scales have none.
 
     A rubric, such as ``hieval-qs/plain/any``, leads to the fields of :class:`ErrorRates`;
-    ``people``, the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json`
-    returns of as many other rows that the judge alone would label as it did these.
+    ``people``, the rate of the label by people; ``judged``, what :meth:`JudgedRate.as_json`
+    returns of as many other rows that the judge alone would label as it did these; and, where it
+    has more than two labels, ``shares``: by label, its rates by ``people`` and by the ``judge``.
     """
-    by_rubric: dict[str, list[tuple[bool, bool, str]]] = {}
-    best: dict[str, str | None] = {}
+    by_rubric: dict[str, list[tuple[str, str, str]]] = {}
+    ranked: dict[str, list[str]] = {}
     for example, verdict in zip(examples, verdicts, strict=True):
         rubric = get_task(example.task).full_rubric(example)
-        label = best.setdefault(rubric, best_label(rubric))
-        if verdict.label is None or label is None:
+        if rubric not in ranked:
+            ranked[rubric] = ranked_scores(rubric)
+        if verdict.label is None or not ranked[rubric]:
             continue
-        people, judge = (score_of(full_label(each)) == label for each in (example, verdict))
+        people, judge = (score_of(full_label(each)) for each in (example, verdict))
         by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.asked))
     measured = {}
     for rubric, rows in sorted(by_rubric.items()):
-        truth, called = (np.array([row[side] for row in rows]) for side in (0, 1))
+        given, said = (np.array([row[side] for row in rows]) for side in (0, 1))
+        best = ranked[rubric][0]
+        truth, called = given == best, said == best
         clusters = number_clusters([question for *_, question in rows])
-        errors = measure_errors(best[rubric] or "", truth, called, clusters)
+        errors = measure_errors(best, truth, called, clusters)
+        everyone = np.ones_like(truth)
         judged = judged_rate(
             called.astype(np.float64),
             clusters,
@@ -116,9 +121,17 @@ def error_rates(
         )
         measured[rubric] = {
             **errors.model_dump(exclude={"source"}),
-            "people": _share(truth, np.ones_like(truth), clusters).model_dump(),
+            "people": _share(truth, everyone, clusters).model_dump(),
             "judged": judged.as_json(),
         }
+        if len(ranked[rubric]) > 2:
+            measured[rubric]["shares"] = {
+                score: {
+                    side: _share(labels == score, everyone, clusters).model_dump()
+                    for side, labels in (("people", given), ("judge", said))
+                }
+                for score in ranked[rubric]
+            }
     return measured
 
 
@@ -128,15 +141,16 @@ def best_label(rubric: str) -> str | None:
     It is ``None`` where there is no such score, as for pairs and for scores on a scale, and for a
     task that is not known here, as that of a service may be.
     """
-    name, _, rest = rubric.partition("/")
-    try:
-        task = get_task(name)
-        labels = task.labels(rest)
-    except CustosError:
-        return None
-    if task.score_range() is not None or "A" in labels:
-        return None
-    return score_of(labels[0])
+    return next(iter(ranked_scores(rubric)), None)
+
+
+def ranked_scores(rubric: str) -> list[str]:
+    """List the scores under a full rubric, best first; none where :func:`best_label` is none."""
+    worth = worth_under(rubric)
+    if not worth or get_task(rubric.partition("/")[0]).score_range() is not None:
+        return []
+    best_first = sorted(worth, key=worth.__getitem__, reverse=True)
+    return list(dict.fromkeys(map(score_of, best_first)))
 
 
 def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> ErrorRates:

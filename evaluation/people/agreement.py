@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +15,14 @@ from evaluation.estimate import Draws, mean, without_nan
 from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import UNSCORED, accuracy, cohen_kappa, ratio
 from evaluation.outcomes import full_label, question_numbers
-from judging.types import LabelledExample, Verdict, score_of
+from judging.tasks import get_task, worth_under
+from judging.types import LabelledExample, Verdict
 
 PERSON = " person"
 FIRST, SECOND = f"first{PERSON}", f"second{PERSON}"
 """The people of a row with ``label`` and ``second_label``."""
 MIN_ROWS = 30
 """Fewest rows of a person to test a judge against, as in Calderon et al. (2025)."""
-SCORES = ("Correct", "Partial", "Wrong")
-"""Scores that are levels, from right to wrong."""
 KAPPA_BOUNDS = (-1.0, 1.0)
 
 
@@ -38,6 +37,8 @@ class PeoplesLabels:
     """Index of each person's label, or ``UNSCORED``. Shape ``[n, P]``."""
     clusters: Ints
     """Question (or group) of each row. Shape ``[n]``."""
+    worth: Mapping[str, float] = field(default_factory=dict)
+    """What labels are worth by their place in the tasks; empty where they are in no order."""
 
     @cached_property
     def counts(self) -> Floats:
@@ -89,7 +90,10 @@ def gather_people(
     for row, of_row in enumerate(by_row):
         for name, label in of_row.items():
             given[row, names.index(name)] = labels.index(label)
-    return PeoplesLabels(names, tuple(labels), given, question_numbers(examples))
+    worth: dict[str, float] = {}
+    for rubric in {get_task(example.task).full_rubric(example) for example in examples}:
+        worth |= worth_under(rubric)
+    return PeoplesLabels(names, tuple(labels), given, question_numbers(examples), worth)
 
 
 def commonest(labels: Mapping[str, str]) -> list[str]:
@@ -115,18 +119,17 @@ def side_of_judge(example: LabelledExample, verdict: Verdict) -> str:
     return ", ".join(name.removesuffix(PERSON) for name in with_judge) or "neither"
 
 
-def levels(labels: Sequence[str]) -> list[float] | None:
+def levels(labels: Sequence[str], worth: Mapping[str, float]) -> list[float] | None:
     """Place each label on a scale; ``None`` if they are on none of three or more.
 
-    Numbers are a scale, and so are Correct, Partial and Wrong, whatever the type of an error.
+    Numbers are a scale, and so are labels of which it is known what each is worth.
     """
     try:
         scale = [float(label) for label in labels]
     except ValueError:
-        scores = [score_of(label) for label in labels]
-        if not set(scores) <= set(SCORES):
+        if not set(labels) <= worth.keys():
             return None
-        scale = [float(SCORES.index(score)) for score in scores]
+        scale = [worth[label] for label in labels]
     return scale if len(set(scale)) > 2 else None
 
 
@@ -189,7 +192,7 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
 
     same = np.sum(counts * (counts - 1), axis=1) / pairs_of
     alphas = {"nominal": estimate(np.column_stack([same, counts]), _nominal), "ordinal": None}
-    if (scale := levels(people.labels)) is not None:
+    if (scale := levels(people.labels, people.worth)) is not None:
         places = np.unique(scale, return_inverse=True)[1]
         placed = counts @ np.eye(int(places.max()) + 1)[places]  # labels on one place are one
         pairs = placed[:, :, None] * placed[:, None, :] - placed[:, :, None] * np.eye(len(placed.T))

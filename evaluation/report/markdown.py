@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +214,28 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
+def rate_lines(report: Mapping[str, Any], word: Callable[[str], str] = str) -> list[str]:
+    """Write a sentence for each rubric of a report: what the judge adds to an error bar.
+
+    Where there are more than two labels, another one has the shares of all. ``word`` turns a label
+    into the caller's word for it.
+    """
+    lines = []
+    for rubric, measured in report["error_rates"].items():
+        best, judged = one_line(word(measured["label"])), judged_text(measured["judged"])
+        lines.append(
+            f"share of {best}, on as many rows without people's labels: {judged} ({rubric})"
+        )
+        if shares := measured.get("shares"):
+            each = "; ".join(
+                f"{one_line(word(label))} {with_interval(share['people'])} by people, "
+                f"{with_interval(share['judge'])} as judged"
+                for label, share in shares.items()
+            )
+            lines.append(f"shares of all labels: {each} ({rubric})")
+    return lines
+
+
 def judged_text(judged: Mapping[str, Any]) -> str:
     """Write a judged rate, the corrected one, and what the correction adds to the interval.
 
@@ -347,11 +369,14 @@ MAX_PEOPLE = 12
 
 
 def summary_lines(
-    name: str, report: Mapping[str, Any], disagreements: Sequence[Disagreement]
+    name: str,
+    report: Mapping[str, Any],
+    disagreements: Sequence[Disagreement],
+    word: Callable[[str], str] = str,
 ) -> list[str]:
     """Write the main figures: the judge beside others, a second person, and cautions.
 
-    No line is longer than ``WIDTH``.
+    ``word`` turns a label into the caller's word for it. No line is longer than ``WIDTH``.
     """
     rows = {name: report["metrics"], **report["baselines"]}
     time = "" if report["seconds"] is None else f", in {report['seconds']:.1f} s"
@@ -386,12 +411,9 @@ def summary_lines(
             WIDTH,
             subsequent_indent="  ",
         )
-    rates = [
-        f"share of {measured['label']}, on as many rows without people's labels: "
-        f"{judged_text(measured['judged'])} ({rubric})"
-        for rubric, measured in report["error_rates"].items()
-    ]
-    for line in filter(None, [*rates, order_line(report["answerer_ranking"] or {})]):
+    for line in filter(
+        None, [*rate_lines(report, word), order_line(report["answerer_ranking"] or {})]
+    ):
         lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
     if report["annotators"]:
         each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])

@@ -19,6 +19,7 @@ from judging.judge import Judge
 from judging.judge.card import CARD_FILE, SHIPPED, shipped_judges
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
+from judging.verdicts.calibration import calibration_key
 
 JSON, MARKDOWN, README = "reliability.json", "reliability.md", "README.md"
 HEADING = "## Reliability"
@@ -137,12 +138,11 @@ def risk_to_state(judge: Judge, examples: Sequence[LabelledExample]) -> float | 
     """Choose ``RISK`` if a judge has a threshold for every example that it takes, else ``None``."""
     for example in examples:
         try:
-            judge.resolve(example)
+            resolved = judge.resolve(example)
         except CustosError:
             continue
-        try:
-            judge.resolve(example.model_copy(update={"risk": RISK}))
-        except CustosError:
+        key = calibration_key(get_task(resolved.task), resolved)
+        if judge.calibration is None or key not in judge.calibration.held_out:
             return None
     return RISK
 

@@ -27,6 +27,7 @@ from evaluation.metrics import UNSCORED, calibration_error
 from evaluation.outcomes import Outcomes
 from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others
+from judging.labels import worth_by_place
 from judging.verdicts.calibration import HeldOutVerdicts
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
 
@@ -325,7 +326,8 @@ def _people_of(questions: int, rng: np.random.Generator) -> PeoplesLabels:
         rng.random((len(clusters), 4)) < guesses, rng.integers(3, size=(len(clusters), 4)), truth
     )
     given[rng.random(given.shape) > 0.7] = UNSCORED
-    return PeoplesLabels(tuple("abcd"), ("Correct", "Partial", "Wrong"), given, clusters)
+    labels = ("Correct", "Partial", "Wrong")
+    return PeoplesLabels(tuple("abcd"), labels, given, clusters, worth_by_place(labels))
 
 
 def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:

@@ -52,7 +52,6 @@ from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, th
 from judging.verdicts.calibration import (
     CalibrationSet,
     calibration_key,
-    held_out_verdicts,
     with_review,
 )
 
@@ -198,14 +197,8 @@ class Judge:
         }
 
     def resolve(self, request: RequestT) -> RequestT:
-        """Return a request as this judge takes it (:func:`resolve`); ``FieldError`` if it does not.
-
-        It must have held-out verdicts for a threshold if the request states a risk.
-        """
-        resolved = resolve(request, self.name, self.tasks, self.card)
-        if resolved.risk is not None:
-            held_out_verdicts(self.calibration, self.name, resolved)
-        return resolved
+        """Return a request as this judge takes it; errors are those of :func:`resolve`."""
+        return resolve(request, self.name, self.tasks, self.card)
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of everything but the request that could change its verdict."""
@@ -344,10 +337,11 @@ class Judge:
             note="; ".join(filter(None, notes)) or None,
             **signature,
         )
-        if request.risk is None or not is_calibrated:
+        if request.risk is None or not calibrated:
             return verdict
-        held_out = held_out_verdicts(calibration, self.name, request)
-        return with_review(verdict, request.risk, held_out.threshold(request.risk))
+        held_out = self.calibration.held_out.get(key) if self.calibration else None
+        threshold = held_out.threshold(request.risk) if held_out else None
+        return with_review(verdict, request.risk, threshold)
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.

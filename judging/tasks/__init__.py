@@ -9,6 +9,7 @@ from judging.tasks.base import (
     get_task,
     judge_task,
     task_names,
+    worth_under,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "get_task",
     "judge_task",
     "task_names",
+    "worth_under",
 ]

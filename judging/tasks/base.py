@@ -16,8 +16,9 @@ import yaml
 from judging.errors import CustosError, FieldError
 from judging.files.opening import load_yaml
 from judging.fingerprint import digest
+from judging.labels import worth_by_place
 from judging.registry import Registry
-from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Status
+from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Status, score_of
 
 _WIDTH = ord("Ａ") - ord("A")
 _FULL_WIDTH = {code + _WIDTH: code for code in range(ord("0"), ord("z") + 1) if chr(code).isalnum()}
@@ -157,6 +158,20 @@ class JudgeTask(ABC):
     @abstractmethod
     def labels(self, rubric: str) -> tuple[str, ...]:
         """Return the label strings with their error type (``Wrong; Other``), best first."""
+
+    def worth(self, rubric: str) -> dict[str, float]:
+        """Return what an answer with each label is worth, by its place: 1 the best, 0 the worst.
+
+        It is empty where the labels are in no order, as in a choice between two responses. Tasks of
+        which two labels are equally good override it.
+        """
+        return {} if self.num_responses > 1 else worth_by_place(self.labels(rubric))
+
+    def worth_by_score(self) -> dict[str, float]:
+        """Return :meth:`worth` under all rubrics, of labels without error types, best first."""
+        labels = [each for rubric in self.rows_by_rubric() for each in self.worth(rubric).items()]
+        best_first = sorted(labels, key=lambda item: -item[1])
+        return {score_of(label): worth for label, worth in best_first}
 
     @abstractmethod
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
@@ -337,6 +352,15 @@ def get_task(name: str) -> JudgeTask:
     except CustosError:
         known = ", ".join(TASKS.names())
         raise FieldError("task", f"'{name}' is not one of {known}") from None
+
+
+def worth_under(full_rubric: str) -> dict[str, float]:
+    """Look up what labels are worth (:meth:`JudgeTask.worth`) under such as ``criterion/plain``.
+
+    It is empty for a task that is not known here, as that of a service may be.
+    """
+    name, _, rubric = full_rubric.partition("/")
+    return get_task(name).worth(rubric) if name in TASKS else {}
 
 
 def task_names() -> tuple[str, ...]:

@@ -136,6 +136,10 @@ class SimpleVQA(BareLabelTask):
                 return CORRECT
         return NOT_ATTEMPTED if _NO_ATTEMPT.search(response) else INCORRECT
 
+    def worth(self, rubric: str) -> dict[str, float]:
+        """Return 1 for a correct answer and 0 for any other: no attempt is no half."""
+        return {CORRECT: 1.0, INCORRECT: 0.0, NOT_ATTEMPTED: 0.0}
+
     def instruction(self, rubric: str) -> str:
         """List all criteria, in the language of the variant."""
         return _CHINESE if rubric == "chinese" else _ENGLISH

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.labels import normalise, score_logprobs
-from judging.tasks import JudgeTask, get_task
+from judging.tasks import JudgeTask
 from judging.types import JudgeRequest, Verdict, label_of, score_of, type_of
 
 CHANCE = 0.05
@@ -29,6 +29,9 @@ slip of a person would end the tests."""
 GRID = 1 / (1 + np.exp(-np.arange(10, -3, -0.25)))
 """Tested thresholds, strictest first, evenly spaced in log-odds. They are fixed in advance, because
 thresholds that are chosen by the verdicts would make the tests too kind."""
+
+
+NO_THRESHOLD = "no confidence is known to keep the error within"
 
 
 class HeldOutVerdicts(BaseModel):
@@ -92,7 +95,7 @@ def with_review(verdict: Verdict, risk: float, threshold: float | None) -> Verdi
     if threshold is not None and confidence >= threshold:
         return verdict
     reason = (
-        f"no confidence is known to keep the error within {risk:g}"
+        f"{NO_THRESHOLD} {risk:g}"
         if threshold is None
         else f"the confidence {confidence:.3f} is below {threshold:.3f}, from which on the error "
         f"is at most {risk:g}"
@@ -191,20 +194,3 @@ def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
     if task.num_responses == 2 and request.order == "given":
         key += "/given"
     return key
-
-
-def held_out_verdicts(
-    calibration: CalibrationSet | None, judge: str, request: JudgeRequest
-) -> HeldOutVerdicts:
-    """Return the held-out verdicts that a threshold for a resolved request's risk is found on.
-
-    Raises ``FieldError`` if the calibration holds none for the request's rubric.
-    """
-    key = calibration_key(get_task(request.task), request)
-    if calibration is None or key not in calibration.held_out:
-        raise FieldError(
-            "risk",
-            f"judge '{judge}' has no held-out verdicts under {key} to find a threshold on; fit its "
-            "calibration again with 'custos calibrate RUN --data FILE', or state no risk",
-        )
-    return calibration.held_out[key]

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Literal
 
 from judging.registry import Registry
 from judging.tasks import get_task
-from judging.types import JudgeRequest
+from judging.types import JudgeRequest, score_of
 from serve.calls.errors import ApiError
 from serve.chat.layout import CAPITAL, FIELD, PromptFields, PromptLayout, Sample, decoded
 from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text
@@ -49,7 +50,9 @@ class Contract:
     task: str
     layouts: tuple[PromptLayout, ...]
     words: Mapping[str, str]
-    """From label to the word that the script reads, the best label first."""
+    """From label to the word that the script reads, the best label first. A label without a word
+    has that of the next worse one: a script of yes and no calls no answer right that is so in part.
+    """
     reply: str = "{label}"
     """The form of a reply. ``{label}`` is the word; ``{critique}`` and ``{confidence}`` may stand
     before or after it. ``{json}``: an object of the keys of ``form``."""
@@ -70,10 +73,33 @@ class Contract:
         """Tell whether a reply holds a critique."""
         return "{critique}" in self.reply
 
-    @property
-    def best(self) -> str:
-        """Return the best label."""
-        return next(iter(self.words))
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` if a label has no word, or a word stands for no label."""
+        task = get_task(self.task)
+        rubrics = task.rows_by_rubric()
+        labels = {score_of(label) for rubric in rubrics for label in task.labels(rubric)}
+        for layout in self.layouts:
+            words = layout.words or self.words
+            if unknown := words.keys() - labels:
+                raise ValueError(f"{self.name}: task {self.task} has no label '{min(unknown)}'")
+            if lacking := labels - self.completed(words).keys():
+                raise ValueError(f"{self.name}: no word for the label '{min(lacking)}'")
+
+    @cached_property
+    def worth(self) -> dict[str, float]:
+        """Look up what the task's labels are worth (:meth:`JudgeTask.worth_by_score`)."""
+        return get_task(self.task).worth_by_score()
+
+    def completed(self, words: Mapping[str, str]) -> dict[str, str]:
+        """Give a word to each label that has none: that of the next worse one, if there is one."""
+        found = dict(words)
+        worst_first = sorted(self.worth.items(), key=lambda item: item[1])
+        word: str | None = None
+        for _, labels in groupby(worst_first, key=lambda item: item[1]):
+            alike = [label for label, _ in labels]
+            word = next((words[label] for label in alike if label in words), word)
+            found |= {label: word for label in alike if label not in words and word is not None}
+        return found
 
     @cached_property
     def rubrics(self) -> set[str]:
@@ -148,9 +174,8 @@ class Contract:
         return f"its forms are: {'; or '.join(layout.delimiters for layout in self.layouts)}"
 
     def word(self, layout: PromptLayout, label: str) -> str:
-        """Translate a label into the script's word. One without a word counts as the worst."""
-        words = layout.words or self.words
-        return words.get(label) or [*words.values()][-1]
+        """Translate a label into the script's word."""
+        return self.completed(layout.words or self.words)[label]
 
     def parse(self, layout: PromptLayout, text: str) -> str | None:
         """Read the word in a reply of exactly the right form; ``None`` for anything else."""
@@ -166,28 +191,37 @@ class Contract:
         match = re.fullmatch(pattern, text.strip())
         return match[1] if match else None
 
-    @staticmethod
     def _parse_object(
-        reply: dict[str, Any] | None, words: Mapping[str, str], form: Mapping[str, Slot]
+        self, reply: dict[str, Any] | None, words: Mapping[str, str], form: Mapping[str, Slot]
     ) -> str | None:
-        """Read the word of an object; its slots must agree. Numbers from the middle on are good."""
+        """Read the word of an object; its slots must agree. Numbers from the middle on are good.
+
+        Where true, false or a number fits several labels, it is the best or the worst of them.
+        """
         if reply is None or reply.keys() != form.keys():
             return None
-        best, *_, worst = words.values()
-        found: set[str | None] = set()
+        words = self.completed(words)
+        worth = self.worth or dict.fromkeys(words, 0.0)
+        fitting, is_good = [*words], False
         for key, slot in form.items():
             value = reply[key]
-            if isinstance(slot, Text | Fixed):
+            if isinstance(slot, Text | Fixed) or (isinstance(slot, Score) and slot.is_confidence):
                 continue
             if isinstance(value, bool):
-                found.add(best if value else worst)
+                fitting = [label for label in fitting if (worth[label] == 1) is value]
+                is_good |= value
             elif isinstance(slot, Label):
-                found.add(str(value) if str(value) in words.values() else None)
+                fitting = [label for label in fitting if words[label] == str(value)]
             elif isinstance(slot, Score) and isinstance(value, int | float):
-                found.add(best if value >= (slot.low + slot.high) / 2 else worst)
+                is_upper = value >= (slot.low + slot.high) / 2
+                side = {0.5, *(each for each in worth.values() if (each > 0.5) is is_upper)}
+                fitting = [label for label in fitting if worth[label] in side]
+                is_good |= is_upper
             else:
-                found.add(None)
-        return found.pop() if len(found) == 1 else None
+                return None
+        if not fitting:
+            return None
+        return words[(max if is_good else min)(fitting, key=worth.__getitem__)]
 
 
 CHAT_CONTRACTS = Registry[Contract]("chat contract", "serve.chat.contracts")

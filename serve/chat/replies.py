@@ -24,7 +24,6 @@ from serve.chat.layout import ALTERNATIVES, PromptFields, PromptLayout, decoded
 from serve.chat.messages import ChatRequest, Turn
 from serve.chat.models import ChatModel
 from serve.chat.slots import (
-    PARTIAL,
     Boolean,
     Decision,
     Label,
@@ -229,7 +228,8 @@ def _references(
 
     A script that reads partial credit has it for alternatives, too.
     """
-    has_partial = PARTIAL in (layout.words or contract.words)
+    words = layout.words or contract.words
+    has_partial = any(0 < contract.worth.get(label, 0.0) < 1 for label in words)
     for separator, mode in ALTERNATIVES.items():
         if separator in text:
             texts = tuple(part.strip() for part in text.split(separator) if part.strip())
@@ -319,7 +319,7 @@ def _decision(prompt: ScriptPrompt, verdict: Verdict) -> Decision:
         short = score_of(full_label)
         probabilities[short] = probabilities.get(short, 0.0) + probability
     probabilities = probabilities or {label: 1.0}
-    return Decision(label, probabilities, prompt.contract.best, verdict.critique, prompt.note)
+    return Decision(label, probabilities, prompt.contract.worth, verdict.critique, prompt.note)
 
 
 def _verdict_pieces(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:

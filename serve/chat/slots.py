@@ -15,7 +15,6 @@ TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|[{}<>\[\]`]")
 """Escapes of a JSON text, and characters that readers which count braces or look for tags or fences
 take for more than a text. JSON allows to write any character as an escape."""
 DIGITS = 4
-PARTIAL = "Partial"
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,9 @@ class Decision:
     """Without its error type."""
     probabilities: Mapping[str, float]
     """By label, without error types."""
-    best: str
-    """The task's best label."""
+    worth: Mapping[str, float]
+    """What each label is worth, 1 for the best to 0 for the worst; empty where they are in no
+    order."""
     critique: str | None = None
     note: str = ""
     """What a reader must know, such as that the judge was not measured on the task."""
@@ -57,10 +57,11 @@ class Boolean:
 
 @dataclass(frozen=True)
 class Score:
-    """Slot for a number from ``low`` to ``high``, linear in P(best label) + P(Partial) / 2.
+    """Slot for a number from ``low`` to ``high``, linear in the expected worth of the label.
 
-    The best label never scores below the middle, and any other but Partial always does: who takes
-    numbers from the middle on as a pass reads what the label says.
+    A label in the better half never scores below the middle, and one in the worse half always does:
+    who takes numbers from the middle on as a pass reads what the label says. The number of a label
+    in the middle may be on either side.
     """
 
     low: float
@@ -73,15 +74,15 @@ class Score:
 
     def value(self, decision: Decision) -> float:
         """Compute the number for a decision."""
-        share = decision.probabilities.get(decision.best, 0.0)
-        share += decision.probabilities.get(PARTIAL, 0.0) / 2
+        worth = decision.worth
+        share = sum(p * worth.get(label, 0.0) for label, p in decision.probabilities.items())
         lowest, highest = self.low, self.high
         middle = (self.low + self.high) / 2
         if self.is_confidence:
             share = decision.probabilities[decision.label]
-        elif decision.label == decision.best:
+        elif worth.get(decision.label, 0.0) > 0.5:
             lowest = middle
-        elif decision.label != PARTIAL:
+        elif worth.get(decision.label, 0.0) < 0.5:
             highest = self.low + 0.49 * (self.high - self.low)
         exact = min(max(self.low + (self.high - self.low) * share, lowest), highest)
         if self.values:
@@ -150,7 +151,7 @@ def choice_piece(texts: Mapping[str, str], decision: Decision) -> Piece:
 
 def _choice(slot: Label | Boolean, label: str, decision: Decision, words: Mapping[str, str]) -> str:
     if isinstance(slot, Boolean):
-        return json.dumps(label == decision.best)
+        return json.dumps(decision.worth.get(label) == 1)
     value = slot.words[label] if label in slot.words else words[label]
     if not slot.words and value.isdecimal():
         return str(value)

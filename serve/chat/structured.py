@@ -17,7 +17,7 @@ from judging.labels import likely_label
 from judging.tasks import get_task
 from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.chat.slots import PARTIAL, Boolean, Fixed, Label, Score, Slot, Text
+from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text
 
 VERDICTS = frozenset(
     "pass passed passes success correct iscorrect correctness score result verdict value grade "
@@ -45,6 +45,8 @@ CLAUSE = re.compile(r"[.;,\n]|\botherwise\b|\belse\b|\band\b|\bbut\b", re.I)
 LOW_IS_GOOD = re.compile(
     r"\b(?:low|lower|less|smaller) .{0,20}better|\b(?:high|higher) .{0,20}worse", re.I
 )
+GRADES = ("Correct", "Partial", "Wrong")
+"""Labels by whose other words a schema's values are read as well."""
 MOST_KEYS = 32
 MOST_CHOICES = 64
 LARGEST_BOUND = 1e9
@@ -259,7 +261,7 @@ def _only_word(given: _Schema, key: str, word: str, *, is_nullable: bool) -> Fix
         is_nullable
         or _plain(key) in VERDICTS
         or re.search(f"{FAULT}|{MERIT}", key, re.I)
-        or likely_label(word, ("Correct", PARTIAL, "Wrong"))
+        or _meaning(given, key, word)
         or re.search(f"{FAULT}|{MERIT}", word, re.I)
     ):
         given.refuse("it allows one value alone, whatever the verdict is", key)
@@ -267,29 +269,44 @@ def _only_word(given: _Schema, key: str, word: str, *, is_nullable: bool) -> Fix
 
 
 def _word(given: _Schema, key: str, plain: str, choices: list[Any], known: Slot | None) -> Slot:
-    """Choose a word for every label; one without a word of its own counts as the worst."""
+    """Choose a word for every label; one that no value means has that of the next worse label.
+
+    Only another label's name is not given to it beside a value that nobody can read, which may mean
+    it.
+    """
     if known is None and plain not in VERDICTS:
         _refuse_unknown(given, key)
-    words = given.words
+    contract, words = given.contract, given.words
+    labels = tuple(contract.worth or words)
+    own: dict[str, str] = {}
     if {*words.values()} <= {*choices} and (known or not _is_longer_scale(given, choices)):
-        return Label(dict(words))
-    labels = tuple(words)
-    # The label that each value names, among the task's labels and among those of quick scores.
-    exact = {likely_label(each, labels, key): each for each in reversed(choices)}
-    meant = {
-        likely_label(each, ("Correct", PARTIAL, "Wrong"), key): each for each in reversed(choices)
-    }
-    is_pair = get_task(given.contract.task).num_responses == 2
-    word_of: dict[str, str | None] = {}
-    for label in (*labels, PARTIAL):
-        other = meant.get("Correct") if label == labels[0] else meant.get("Wrong")
-        if label == PARTIAL:
-            other = meant.get(PARTIAL) or exact.get(labels[-1]) or other
-        word_of[label] = exact.get(label) or (None if is_pair else other)
-    missing = [label for label in labels if word_of[label] is None]
+        own = {label: word for label, word in _words_of_others(given) if word in choices}
+        own |= words
+    meanings = {each: _meaning(given, key, each) for each in reversed(choices)}
+    named = {label: each for each, label in meanings.items() if label and each not in own.values()}
+    word_of = contract.completed({**named, **own})
+    missing = [label for label in labels if label not in word_of]
+    if any(each not in own.values() and meanings[each] is None for each in choices):
+        names = {label.casefold() for label in labels}
+        rest = word_of.keys() - named.keys() - own.keys()
+        missing += [
+            label for label in labels if label in rest and word_of[label].casefold() in names
+        ]
     if missing or word_of[labels[0]] in (word_of[label] for label in labels[1:]):
         given.refuse(f"none of its values means '{(missing or labels)[0]}' alone", key)
     return Label(word_of)
+
+
+def _meaning(given: _Schema, key: str, word: str) -> str | None:
+    """Find the label that a value means, by the task's words or by those of quick scores."""
+    worth = given.contract.worth
+    if label := likely_label(word, tuple(worth or given.words), key, worth):
+        return label
+    grade = likely_label(word, GRADES, key)
+    if not worth or grade is None:
+        return None
+    alike = [label for label, each in worth.items() if each == 1 - GRADES.index(grade) / 2]
+    return alike[0] if alike else None
 
 
 def _score(
@@ -302,7 +319,8 @@ def _score(
 ) -> Slot:
     words = given.words
     if isinstance(known, Label) and all(word.isdecimal() for word in words.values()):
-        numbers = {label: int(word) for label, word in words.items()}
+        completed = given.contract.completed(words)
+        numbers = {label: int(word) for label, word in completed.items()}
         if _allows(part, choices, numbers.values()):
             return Label(numbers)
     if not isinstance(known, Score) and plain not in (VERDICTS - NOMINAL) | CONFIDENCES:
@@ -338,11 +356,15 @@ def _is_longer_scale(given: _Schema, choices: Iterable[str]) -> bool:
 
     On such a scale the script's word for a wrong answer may be a good grade.
     """
-    task = given.contract.task
-    contracts = [each for each in CHAT_CONTRACTS if each.task == task]
-    known = {*given.words.values()}
-    known |= {each.words[PARTIAL] for each in contracts if PARTIAL in each.words}
+    known = {*given.words.values(), *(word for _, word in _words_of_others(given))}
     return any(len(each) == 1 or each.isdecimal() for each in {*choices} - known)
+
+
+def _words_of_others(given: _Schema) -> list[tuple[str, str]]:
+    """List labels without a word of the script, with the words of other scripts of its task."""
+    alike = (each for each in CHAT_CONTRACTS if each.task == given.contract.task)
+    words = (item for contract in alike for item in contract.words.items())
+    return [(label, word) for label, word in words if label not in given.words]
 
 
 def _allows(part: Mapping[str, Any], choices: list[Any] | None, numbers: Iterable[int]) -> bool:

@@ -18,6 +18,7 @@ from judging.labels import (
 )
 from judging.tasks import get_task, task_names
 from judging.types import MAX_TEXT_CHARS, JudgeRequest, LabelledExample, Verdict, parse_record
+from tests.judging.tasks.made_up import declare
 
 
 def test_responses_and_references_under_any_name() -> None:
@@ -177,6 +178,40 @@ EA = get_task("hieval-ea").labels("plain/all")
 )
 def test_words_for_labels(text: str, labels: tuple[str, ...], meant: str | None) -> None:
     assert likely_label(text, labels) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "meant"),
+    [
+        ("half", "grounded", "Partly grounded"),
+        ("Partly", "grounded", "Partly grounded"),
+        ("partially grounded", "grounded", "Partly grounded"),
+        ("Not grounded", "grounded", "Ungrounded"),
+        ("un-grounded", "grounded", "Ungrounded"),
+        ("fully grounded", "grounded", "Grounded"),
+        ("wrong", "grounded", "Ungrounded"),
+        ("ok", "grounded", "Grounded"),
+        ("sort of", "grounded", None),
+        ("underground", "grounded", None),
+        ("half", "politeness", None),
+        ("impolite", "politeness", "Rude"),
+        ("good", "politeness", "Polite"),
+        ("half", "simplevqa", None),
+        ("wrong", "simplevqa", "Incorrect"),
+        ("not correct", "simplevqa", None),
+        ("half", "truthful-critique-score", None),
+        ("good", "truthful-pair", None),
+        ("not met", "criterion", "Fail"),
+        ("yes", "charthal", None),
+    ],
+)
+def test_words_for_labels_by_place(
+    text: str, task: str, meant: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(monkeypatch)
+    known = get_task(task)
+    [rubric, *_] = known.rows_by_rubric()
+    assert likely_label(text, known.labels(rubric), worth=known.worth(rubric)) == meant
 
 
 @pytest.mark.parametrize(

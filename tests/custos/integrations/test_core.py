@@ -16,7 +16,9 @@ from custos.integrations.pytest import assert_judged
 from custos.integrations.trl import AnswerReward
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
+from judging.tasks import get_task
 from judging.types import Status
+from tests.judging.tasks.made_up import declare
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 
@@ -71,6 +73,42 @@ def test_the_label_decides_and_not_the_probabilities(
 @pytest.mark.parametrize("label", ["Incorrect", "Not attempted", "Fail", "1", "correct", "A"])
 def test_a_label_that_is_not_known_to_be_right_passes_nothing(label: str) -> None:
     assert Grader(Labels({"odd": label})).grade(QUESTION, "x", "odd").score == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "label", "score", "expected"),
+    [
+        ("grounded", "Grounded", 1.0, 0.7),
+        ("grounded", "Partly grounded", 0.5, 0.5),
+        ("grounded", "Ungrounded", 0.0, 0.3),
+        ("politeness", "Polite", 1.0, 0.6),
+        ("politeness", "Rude", 0.0, 0.4),
+        ("simplevqa", "Incorrect", 0.0, 0.2),
+        ("simplevqa", "Not attempted", 0.0, 0.2),
+        ("charthal", "1", 1.0, 0.6),
+        ("truthful-critique-score", "8", 0.8, 0.6 * 0.8 + 0.04 * 4.7),
+        ("of-the-service", "Fine", 1.0, 0.6),
+    ],
+)
+def test_a_label_is_worth_its_place_in_the_task(
+    task: str, label: str, score: float, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(monkeypatch)
+
+    class Judge(Labels):
+        def verdict_on(self, response: str) -> Verdict:
+            labels = ("Fine", "Poor")
+            if task != "of-the-service":
+                variant = get_task(task).variants[0]
+                labels = get_task(task).labels(variant)
+            rest = 0.4 / (len(labels) - 1)
+            chances = {each: 0.6 if each == label else rest for each in labels}
+            return Verdict(status="scored", label=label, probabilities=chances)
+
+    grade = Grader(Judge(), task=task).grade(QUESTION, "x", "y")
+    assert grade.score == pytest.approx(score)
+    assert grade.passed == (score == 1)
+    assert grade.expected == pytest.approx(expected)
 
 
 def test_an_error_type_does_not_change_what_a_label_is_worth() -> None:

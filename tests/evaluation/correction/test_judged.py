@@ -22,6 +22,7 @@ from evaluation.correction.judged import (
 from evaluation.correction.scores import Rate
 from experiments.findings.correction_coverage import Judging
 from tests.evaluation.made_up import example, scored
+from tests.judging.tasks.made_up import Grounded, declare
 
 
 def figure(value: float, half: float = 0.0, n: int = 400) -> Figure:
@@ -169,6 +170,32 @@ def test_errors_are_measured_on_the_best_label_of_each_rubric() -> None:
 )
 def test_pairs_and_scales_have_no_best_label(rubric: str, label: str | None) -> None:
     assert best_label(rubric) == label
+
+
+def test_grades_by_letters_have_a_best_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch)
+    assert best_label("grounded/plain") == "Grounded"
+    monkeypatch.setattr(Grounded, "label_set", ("A", "B", "C"))
+    assert best_label("grounded/plain") == "A"
+
+
+def test_all_labels_have_shares_where_there_are_more_than_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declare(monkeypatch)
+    best, middle, worst = Grounded.label_set
+    rows = [(best, best)] * 4 + [(middle, best)] * 2 + [(worst, middle), (worst, worst)]
+    [measured] = report_on(rows, task="grounded").values()
+    values = {
+        label: [share[side]["value"] for side in ("people", "judge")]
+        for label, share in measured["shares"].items()
+    }
+    assert values == {best: [0.5, 0.75], middle: [0.25, 0.125], worst: [0.25, 0.125]}
+    assert measured["shares"][best]["people"] == measured["people"]
+    [typed] = report_on([("Wrong; Other", "Partial; Other")], task="hieval-ea").values()
+    assert [*typed["shares"]] == ["Correct", "Partial", "Wrong"]
+    [two] = report_on([("Polite", "Rude")] * 3, task="politeness").values()
+    assert "shares" not in two
 
 
 def test_a_card_wins_over_a_report_and_its_first_data_set_over_the_next(tmp_path: Path) -> None:

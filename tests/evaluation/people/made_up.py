@@ -6,6 +6,7 @@ import numpy as np
 
 from evaluation.intervals import Ints
 from evaluation.people.agreement import PeoplesLabels
+from judging.labels import worth_by_place
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored
 
@@ -55,7 +56,8 @@ def labels_of_people(
 
     given = np.stack([labels(guesses) for guesses in people.values()], axis=1)
     given[rng.random(given.shape) > present] = -1
-    return PeoplesLabels(tuple(people), levels, given, clusters), labels(judge)
+    worth = worth_by_place(levels)
+    return PeoplesLabels(tuple(people), levels, given, clusters, worth), labels(judge)
 
 
 def several(seed: int = 0, questions: int = 40) -> tuple[list[LabelledExample], list[Verdict]]:

@@ -9,9 +9,18 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from evaluation.estimate import loss_within_p, lowest_difference
 from evaluation.intervals import Ints
-from evaluation.people.agreement import MIN_ROWS, PeoplesLabels, krippendorff_alpha, label_agreement
+from evaluation.people.agreement import (
+    MIN_ROWS,
+    PeoplesLabels,
+    gather_people,
+    krippendorff_alpha,
+    label_agreement,
+)
 from evaluation.people.annotators import alternative_annotator_test, duels
+from judging.tasks import get_task
+from tests.evaluation.made_up import example
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
+from tests.judging.tasks.made_up import declare
 
 PUBLISHED = (
     *("1 2 3 3 2 1 4 1 2 . . .", "1 2 3 3 2 2 4 1 2 5 . 3"),
@@ -68,6 +77,44 @@ def test_alpha_from_its_definition(seed: int) -> None:
     for kind in ("nominal", "ordinal"):
         plain = plain_alpha(people, kind == "ordinal")
         assert measured[kind]["value"] == pytest.approx(plain, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("task", "has_levels"),
+    [
+        ("hieval-qs", True),
+        ("grounded", True),
+        ("truthful-critique-score", True),
+        ("politeness", False),
+        ("simplevqa", False),
+        ("truthful-pair", False),
+    ],
+)
+def test_labels_are_levels_by_their_place(
+    task: str, has_levels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another name they agree as much as the labels of HiEval in their places."""
+    declare(monkeypatch)
+    rubric = "plain/all" if task == "hieval-qs" else get_task(task).variants[0]
+    labels = get_task(task).labels(rubric)
+    places = np.random.default_rng(1).integers(min(3, len(labels)), size=(40, 2))
+    fields = {"responses": ("a", "b")[: get_task(task).num_responses]}
+
+    def alpha(task: str, labels: tuple[str, ...]) -> float | None:
+        rows = [
+            example(labels[a], second_label=labels[b], task=task, question=f"q{n}", **fields)
+            for n, (a, b) in enumerate(places)
+        ]
+        people = gather_people(rows, labels)
+        assert people is not None
+        ordinal = krippendorff_alpha(people)["ordinal"]
+        return ordinal and ordinal["value"]
+
+    found = alpha(task, labels)
+    assert (found is not None) is has_levels
+    if has_levels:
+        fields = {}
+        assert found == pytest.approx(alpha("hieval-qs", LEVELS))
 
 
 def two_people(count: int = 150) -> list[tuple[str, str]]:

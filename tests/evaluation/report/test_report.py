@@ -25,6 +25,7 @@ from evaluation.report.markdown import (
     table_row,
     with_interval,
 )
+from evaluation.report.page import render_page
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
@@ -40,6 +41,7 @@ from tests.evaluation.made_up import (
 from tests.evaluation.pairs.made_up import in_both_orders, pair
 from tests.evaluation.people.made_up import several
 from tests.evaluation.people.test_annotators import with_second
+from tests.judging.tasks.made_up import Grounded, declare
 
 ARCHITECTURE_KEYS = {
     "n", "coverage", "seconds", "items_per_second", "metrics", "per_class", "confusion", "slices",
@@ -335,6 +337,28 @@ def test_too_few_rows_are_said_to_be_too_few(questions: int, is_wide: bool) -> N
     assert any("too few to conclude" in text for text in report["cautions"]) == is_wide
     accuracy = report["metrics"]["accuracy"]
     assert (accuracy["high"] - accuracy["low"] > 0.2) == is_wide
+
+
+@pytest.mark.parametrize(("task", "is_there"), [("grounded", False), ("hieval-qs", True)])
+def test_rates_of_labels_are_shown_where_there_are_such_labels(
+    task: str, is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(monkeypatch)
+    labels = Grounded.label_set if task == "grounded" else ("Correct", "Partial", "Wrong")
+    rows = [
+        example(labels[n % 3], id=str(n), question=f"q{n}", task=task, reference_mode="all")
+        for n in range(30)
+    ]
+    verdicts = [scored(labels[n % 2], id=str(n)) for n in range(30)]
+    measured = build_report(rows, verdicts, seconds=1, command="")
+    disagreements = find_disagreements(rows, verdicts)
+    for text in (render_markdown(measured), render_page(measured, disagreements, "x.csv")):
+        assert ("Wrong called Correct" in text) is is_there
+    words = dict(zip(labels, ("ganz", "halb", "nicht"), strict=True))
+    lines = summary_lines("j", measured, disagreements, words.__getitem__)
+    text = " ".join(line.strip() for line in lines)
+    assert "halb 0.333" in text and "nicht 0.333" in text and "share of ganz" in text
+    assert not any(label in text.partition("disagreements")[0] for label in labels[:2])
 
 
 def test_no_id_or_message_commands_the_terminal() -> None:

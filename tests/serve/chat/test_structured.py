@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import httpx
@@ -11,10 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from judging.tasks import get_task
 from serve.calls.errors import ApiError
-from serve.chat.contract import CHAT_CONTRACTS, Boolean, Label, Score, Slot, Text
+from serve.chat.contract import (
+    CHAT_CONTRACTS,
+    Boolean,
+    Contract,
+    Label,
+    PromptLayout,
+    Score,
+    Slot,
+    Text,
+)
 from serve.chat.slots import Decision, object_pieces
 from serve.chat.structured import form_of_schema
+from tests.judging.tasks.made_up import declare
 from tests.serve.chat.made_up import HIJACK, KnowingJudge, body, qa
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
@@ -31,7 +43,7 @@ def form(*names: str, contract: Any = QA, root: Any = None, **properties: Any) -
 
 def decision(p: float, label: str | None = None, critique: str | None = None) -> Decision:
     label = label or ("Correct" if p >= 0.5 else "Wrong")
-    return Decision(label, {"Correct": p, "Wrong": 1 - p}, "Correct", critique)
+    return Decision(label, {"Correct": p, "Wrong": 1 - p}, QA.worth, critique)
 
 
 def written(slots: Any, made: Decision) -> str:
@@ -221,7 +233,7 @@ def test_a_wrong_label_never_reaches_the_middle(
 
 
 def test_partial_credit_is_half() -> None:
-    half = Decision("Partial", {"Correct": 0.2, "Partial": 0.6, "Wrong": 0.2}, "Correct")
+    half = Decision("Partial", {"Correct": 0.2, "Partial": 0.6, "Wrong": 0.2}, QA.worth)
     assert Score(0, 10).value(half) == pytest.approx(5)
     slots = form(label={"enum": ["wrong", "partial", "correct"]}, passed={"type": "boolean"})
     words = {"Correct": "C", "Partial": "I", "Wrong": "I"}
@@ -381,3 +393,134 @@ def test_copies_are_one_verdict(http: httpx.Client) -> None:
     choices = http.post("/v1/chat/completions", json=sent).json()["choices"]
     assert [choice["index"] for choice in choices] == [0, 1, 2]
     assert {choice["message"]["content"] for choice in choices} == {"A"}
+
+
+THREE = {"Grounded": "yes", "Partly grounded": "half", "Ungrounded": "no"}
+TWO = {"Grounded": "yes", "Ungrounded": "no"}
+
+
+def grounding(words: dict[str, str], *, task: str = "grounded", **form: Slot) -> Contract:
+    """A script's contract for a task of three labels."""
+    layout = PromptLayout("Q: {question} K: {reference} R: {response}")
+    return Contract("grounding", "g", task, (layout,), words, reply="{json}", form=form)
+
+
+def parts(label: str, *chances: float) -> Decision:
+    worth = dict(zip(THREE, (1.0, 0.5, 0.0), strict=True))
+    return Decision(label, dict(zip(THREE, chances, strict=True)), worth)
+
+
+@pytest.mark.parametrize(
+    ("label", "chances", "value"),
+    [
+        ("Partly grounded", (0.1, 0.8, 0.1), 5),
+        ("Partly grounded", (0.3, 0.6, 0.1), 6),
+        ("Partly grounded", (0.1, 0.6, 0.3), 4),
+        ("Grounded", (0.45, 0.1, 0.45), 5),
+        ("Grounded", (0.8, 0.2, 0.0), 9),
+        ("Ungrounded", (0.4, 0.19, 0.41), 4.9),
+    ],
+)
+def test_a_number_is_that_of_the_label_s_place(
+    label: str, chances: tuple[float, ...], value: float
+) -> None:
+    assert Score(0, 10).value(parts(label, *chances)) == pytest.approx(value)
+    assert Score(1, 5).value(parts(label, *chances)) == pytest.approx(1 + value * 0.4)
+
+
+@pytest.mark.parametrize("high", [10, 1])
+@pytest.mark.parametrize("task", ["grounded", "hieval-qs"])
+@given(st.lists(st.floats(0.01, 1), min_size=3, max_size=3))
+def test_what_a_reply_says_is_read_back(task: str, high: int, weights: list[float]) -> None:
+    """Whatever the probabilities, a word beside its own number, true or false is that word."""
+    with pytest.MonkeyPatch.context() as patch:
+        declare(patch)
+        labels = get_task(task).worth_by_score()
+        words = dict(zip(labels, ("yes", "half", "no"), strict=True))
+        form: dict[str, Slot] = {"word": Label(), "score": Score(0, high), "good": Boolean()}
+        contract = grounding(words, task=task, **form)
+        chances = {label: each / sum(weights) for label, each in zip(labels, weights, strict=True)}
+        label = max(chances, key=chances.__getitem__)
+        text = "".join(
+            piece.text for piece in object_pieces(form, Decision(label, chances, labels), words)
+        )
+        assert contract.parse(contract.layouts[0], text) == words[label]
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [
+        ({"word": "half", "score": 5, "good": False}, "half"),
+        ({"word": "half", "score": 0.8, "good": False}, "half"),
+        ({"word": "half", "score": 4, "good": True}, None),
+        ({"word": "yes", "score": 4, "good": True}, None),
+        ({"word": "no", "score": 6, "good": False}, None),
+        ({"word": "maybe", "score": 6, "good": False}, None),
+        ({"word": "no", "score": "1", "good": False}, None),
+    ],
+)
+def test_slots_must_agree(reply: Any, word: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch)
+    contract = grounding(THREE, word=Label(), score=Score(0, 10), good=Boolean())
+    assert contract.parse(contract.layouts[0], json.dumps(reply)) == word
+
+
+def test_a_number_alone_is_good_from_the_middle_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch)
+    for words in (THREE, TWO):
+        contract = grounding(words, score=Score(0, 10))
+        read = [contract.parse(contract.layouts[0], json.dumps({"score": n})) for n in (0, 4, 5)]
+        assert read == ["no", "no", "yes"]
+
+
+def test_a_label_without_a_word_has_the_next_worse_one_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch)
+    contract = grounding(TWO, word=Label())
+    assert contract.word(contract.layouts[0], "Partly grounded") == "no"
+    for words in (
+        {"Grounded": "yes", "Partly grounded": "half"},
+        {"Grounded": "yes", "Wrong": "no"},
+        {},
+    ):
+        with pytest.raises(ValueError, match="no (word|label)"):
+            grounding(words)
+    pair = CHAT_CONTRACTS.get("truthful-pair")
+    with pytest.raises(ValueError, match="'None'"):
+        replace(pair, words={"A": "A", "B": "B"})
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (["grounded", "partially grounded", "not grounded"], None),
+        (["no", "half", "yes"], ("yes", "half", "no")),
+        (["FAIL", "PARTIAL", "PASS"], ("PASS", "PARTIAL", "FAIL")),
+        (["pass", "fail"], ("pass", "fail", "fail")),
+        (["pass", "unknown", "fail"], ("pass", "fail", "fail")),
+        (["Grounded", "Ungrounded"], ("Grounded", "Ungrounded", "Ungrounded")),
+        (["Grounded", "so-so", "Ungrounded"], ()),
+        (["half", "no"], ()),
+    ],
+)
+@pytest.mark.parametrize("own", [THREE, TWO])
+def test_a_schema_s_words_are_chosen_by_place(
+    choices: list[str],
+    words: tuple[str, ...] | None,
+    own: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declare(monkeypatch)
+    if words == ():
+        with pytest.raises(ApiError):
+            form(contract=grounding(own), verdict={"enum": choices})
+        return
+    wanted = dict(zip(THREE, words or choices, strict=True))
+    assert form(contract=grounding(own), verdict={"enum": choices}) == {"verdict": Label(wanted)}
+
+
+def test_a_word_that_a_script_of_two_lacks_is_not_taken_for_the_worst(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declare(monkeypatch)
+    slots = form(contract=grounding(TWO), verdict={"enum": ["yes", "partly", "no"]})
+    assert filled(slots, parts("Partly grounded", 0.1, 0.8, 0.1)) == {"verdict": "partly"}

@@ -273,13 +273,7 @@ def refused_stream(client: TestClient, body: Any) -> str:
     return field
 
 
-def test_a_risk_without_held_out_verdicts_is_refused(client: TestClient) -> None:
-    rows = [row(), row(risk=0.05)]
-    assert refused(client, {"requests": rows}) == (
-        "requests.1.risk",
-        "judge 'fake' has no held-out verdicts under hieval-qs/plain/all to find a threshold on; "
-        "fit its calibration again with 'custos calibrate RUN --data FILE', or state no risk",
-    )
+def test_a_risk_is_a_share(client: TestClient) -> None:
     assert refused(client, row(risk=1.5))[0] == "risk"
 
 

@@ -20,7 +20,7 @@ from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.types import LabelledExample
-from judging.verdicts.calibration import HeldOutVerdicts
+from judging.verdicts.calibration import NO_THRESHOLD, HeldOutVerdicts
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.forks import run_together
@@ -248,9 +248,12 @@ def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> 
     (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
     judge = Judge.load(str(tmp_path))
     key, stated = "hieval-qs/plain/any", example(1).request().model_copy(update={"risk": 0.1})
-    [refused] = judge.grade([stated])
-    assert (refused.status, refused.label) == ("invalid", None)
-    assert "'custos calibrate RUN --data FILE'" in str(refused.message)
+    [uncalibrated] = judge.grade([stated])
+    assert uncalibrated.label and uncalibrated.needs_review, "it has no rows to show a level on"
+    assert NO_THRESHOLD in str(uncalibrated.message)
+    with TestClient(create_app(Service({"tiny": judge}))) as client:
+        answer = client.post("/judge", json=stated.model_dump(mode="json", exclude_unset=True))
+    assert answer.status_code == 200 and answer.json()["needs_review"]
 
     rows = tmp_path / "cal.jsonl"
     write_records(rows, [example(i) for i in range(40)])

@@ -1,0 +1,109 @@
+"""A judge of one task of one's own: a table need not name the task, and all its labels count."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging.judge import Judge
+from judging.judge.card import JudgeCard, instruction_hash
+from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict
+from tests.judging.tasks.made_up import Grounded, declare
+from tests.serve.made_up import FakeJudge
+
+LABELS = Grounded.label_set
+WORDS = ("supported", "somewhat", "unsupported")
+MEANINGS = ["--labels", ",".join(map("=".join, zip(WORDS, LABELS, strict=True)))]
+
+
+class GroundingJudge(FakeJudge):
+    """Gives the label whose place the response says."""
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        label = LABELS[int(request.response)]
+        return Verdict(
+            id=request.id,
+            status="scored",
+            label=label,
+            probabilities={each: 0.8 if each == label else 0.1 for each in LABELS},
+            confidence=0.8,
+            judge_name=self.name,
+            rubric=get_task(request.task).full_rubric(request),
+        )
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    declare(monkeypatch)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    task = Grounded()
+    told = {"grounded/plain": instruction_hash(task.instruction("plain"), LABELS)}
+    tasks = {"grounded": ("plain",)}
+    card = JudgeCard(backbone="none", backbone_version="1", tasks=tasks, instructions=told)
+    (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    judge = GroundingJudge("mine", ("grounded", "hieval-qs"))
+    monkeypatch.setattr(Judge, "load", lambda source: judge)
+    return folder
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def rows(**fields: Any) -> list[dict[str, Any]]:
+    return [
+        {"question": f"q{n}", "references": ["x"], "response": str(n % 3)}
+        | {"label": WORDS[n % 2], **fields}
+        for n in range(12)
+    ]
+
+
+def custos(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+
+
+def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Path) -> None:
+    table = write(tmp_path / "in.jsonl", rows())
+    out = tmp_path / "out.jsonl"
+    graded = custos("grade", "--judge", run_folder, "--in", table, "--out", out, *MEANINGS)
+    assert graded.exit_code == 0, graded.stderr
+    assert {json.loads(line)["rubric"] for line in out.read_text().splitlines()} == {
+        "grounded/plain"
+    }
+    for word in WORDS:
+        assert f"{word} 0.333" in graded.stdout
+    sheet = tmp_path / "review.csv"
+    reviewed = custos("review", out, "--in", table, "--rows", 6, "--out", sheet, *MEANINGS)
+    assert reviewed.exit_code == 0, reviewed.stderr
+    assert f"{WORDS[1]} 0.333" in reviewed.stdout
+    assert f"with {' or '.join(WORDS)}" in reviewed.stdout
+    measured = custos("eval", run_folder, "--data", table, "--no-zero-shot", "--out",
+                      tmp_path / "report", *MEANINGS)  # fmt: skip
+    assert measured.exit_code == 0, measured.stderr
+    assert f"{WORDS[1]} 0.500" in measured.stdout
+
+
+def test_the_advice_on_foreign_words_is_by_place(run_folder: Path, tmp_path: Path) -> None:
+    given = rows()
+    for row, label in zip(given, ("half", "not grounded", "ok"), strict=False):
+        row["label"] = label
+    table = write(tmp_path / "in.jsonl", given)
+    result = custos("eval", run_folder, "--data", table, "--out", tmp_path / "report")
+    assert result.exit_code == 2
+    for pair in ("half=Partly grounded", "not grounded=Ungrounded", "ok=Grounded"):
+        assert pair in result.stderr
+
+
+def test_a_table_with_tasks_stays_as_it_is(run_folder: Path, tmp_path: Path) -> None:
+    given = rows(task="hieval-qs", label="Wrong")
+    del given[0]["task"]
+    table, out = write(tmp_path / "in.jsonl", given), tmp_path / "out.jsonl"
+    custos("grade", "--judge", run_folder, "--in", table, "--out", out)
+    rubrics = {json.loads(line)["rubric"] for line in out.read_text().splitlines()}
+    assert rubrics == {"hieval-qs/plain/all"}

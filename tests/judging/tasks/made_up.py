@@ -1,0 +1,48 @@
+"""Tasks of one's own, whose labels have other names than those of the shipped ones."""
+
+import pytest
+
+from judging.tasks.base import TASKS, BareLabelTask, Field
+from judging.types import JudgeRequest
+
+
+class Grounded(BareLabelTask):
+    """Whether the references bear a response out; three labels."""
+
+    name = "grounded"
+    variants = ("plain",)
+    required = ("question", "references")
+    example = {
+        "question": "Capital of France?",
+        "references": ["It is Paris."],
+        "response": "Paris",
+    }
+    label_set = ("Grounded", "Partly grounded", "Ungrounded")
+    empty_label = "Ungrounded"
+
+    def instruction(self, rubric: str) -> str:
+        """Return what the judge is told."""
+        return f"Is it grounded? {', '.join(self.label_set)}."
+
+    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
+        """Return what the judge reads."""
+        return (
+            Field("Question", request.question),
+            Field("Source", " / ".join(request.references)),
+            Field("Response", request.response, is_response=True),
+        )
+
+
+class Politeness(Grounded):
+    """Whether a response is polite; two labels."""
+
+    name = "politeness"
+    required = ("question",)
+    label_set = ("Polite", "Rude")
+    empty_label = "Rude"
+
+
+def declare(patch: pytest.MonkeyPatch) -> None:
+    """Declare these tasks for a test."""
+    for task in (Grounded(), Politeness()):
+        patch.setitem(TASKS.entries, task.name, task)
