@@ -22,7 +22,10 @@ from cli.shared.tables import (
     with_task_of_judge,
 )
 from clients.kept_verdicts import request_key
+from data_prep.tables.cells import DEFAULT_SEPARATOR
 from data_prep.tables.examples import leaves_mode_open
+from data_prep.tables.labels import in_own_words
+from data_prep.tables.source import open_table
 from evaluation.comparisons.compare import (
     MARGIN,
     MIN_COMMON,
@@ -119,6 +122,7 @@ def evaluate(
     from evaluation.outcomes import NothingScored, save_evaluation
     from evaluation.report.evaluate import (
         FILE,
+        OwnShape,
         find_disagreements,
         resolve_examples,
         write_disagreements,
@@ -183,7 +187,13 @@ def evaluate(
             typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
         disagreements = find_disagreements(examples, verdicts)
-        shape = _shape_of(data, in_table)
+        table = open_table(data, in_table.text_format)
+        shape = OwnShape(
+            in_table.columns,
+            lambda label: in_own_words(label, in_table.labels),
+            in_table.delimiter or (table.delimiter if table.path.suffix == ".csv" else None),
+            f"{in_table.separator or DEFAULT_SEPARATOR} ",
+        )
         write_report(report, out)
         page = write_page(report, disagreements, data.name, out)
         write_disagreements(out, disagreements, shape)
