@@ -53,6 +53,7 @@ class Check:
 
 @with_groups
 def doctor(
+    address: Annotated[str | None, typer.Argument(metavar="URL")] = None,
     url: str = "http://127.0.0.1:8000",
     key: Annotated[str, typer.Option(envvar=KEY_VARIABLE)] = "",
     model: list[str] | None = None,
@@ -67,17 +68,20 @@ def doctor(
     The exit status is 0 if everything that is served is ok or erred. It is 1 if something is not,
     or if nothing is ok.
 
-    Example: custos doctor --url http://127.0.0.1:8000
+    Example: custos doctor http://127.0.0.1:8000
 
     Options:
-        url: Address of the service, with or without /v1.
+        address: Address of the service, with or without /v1. Default: that of --url.
+        url: The same, as an option.
         key: Access key. Give it in the environment variable, where other users of this machine
             cannot read it. Default: no key.
         model: Check only this model, such as custos/qa or custos/qa@embedded-qs. May be repeated.
             Default: all models of the service, and all that scripts may ask for.
     """
     # It checks the address and the key, so that no error of httpx can show the key.
-    server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
+    server = ModelServer(
+        (address or url).rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP
+    )
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     options = {"base_url": server.base_url, "headers": headers, "timeout": DEADLINE_S}
     with http_client(httpx.Client, server.base_url, **options) as http:
@@ -108,12 +112,12 @@ def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
         return {model["id"]: model.get("root") or model["id"] for model in models}
     except httpx.HTTPStatusError as error:
         raise CustosError(
-            f"--url '{server.base_url}': GET /v1/models answered {error.response.status_code}"
+            f"{server.base_url}: GET /v1/models answered {error.response.status_code}"
         ) from None
     except httpx.TransportError as error:
-        raise CustosError(f"--url '{server.base_url}': {no_answer(error)}") from None
+        raise CustosError(f"{server.base_url}: {no_answer(error)}") from None
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CustosError(f"--url '{server.base_url}': no list of models ({error})") from None
+        raise CustosError(f"{server.base_url}: no list of models ({error})") from None
 
 
 def model_names(served: Mapping[str, str]) -> list[str]:
