@@ -26,7 +26,7 @@ from train.setup.recipe import parse_recipe, read_values
 
 EXAMPLES = [block for block in blocks(ROOT / "CONTRIBUTING.md") if block.title]
 CHANGES = [block for block in EXAMPLES if block.language == "diff"]
-USER_FILES = [block for block in EXAMPLES if block.language in ("json", "yaml")]
+USER_FILES = [block for block in EXAMPLES if block.language in ("csv", "yaml")]
 PYTHON = [block for block in EXAMPLES if block.language == "python"]
 TESTS = [block for block in PYTHON if block.title.startswith("tests/")]
 CODE = [block for block in PYTHON if block not in TESTS]
