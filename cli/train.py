@@ -305,7 +305,14 @@ def explain_keys(
         chosen_methods, wanted = [method_of(path, read_values(path))], others
     else:
         chosen_methods, wanted = list(methods().values()), names or []
-    explained = dict.fromkeys(key for of in chosen_methods for key in recipe_keys(of.recipe_class))
+    ways = " ".join(
+        f"{name}: {(of.__doc__ or '').splitlines()[0]}" for name, of in methods().items()
+    )
+    explained = dict.fromkeys(
+        key._replace(meaning=f"{key.meaning} {ways}") if key.name == "method" else key
+        for of in chosen_methods
+        for key in recipe_keys(of.recipe_class)
+    )
     keys = dict.fromkeys(key.name for key in explained)
     found = set() if wanted else set(keys)
     for text in wanted:

@@ -63,6 +63,8 @@ class FieldError(CustosError):
                 message = f"expected a text, got {_kind_of(mistake['input'])}"
             else:
                 message = mistake["msg"].removeprefix("Value error, ")
+            if mistake["input"] is None and mistake["type"] != "string_type":
+                message += ", got null"
             errors.append(cls(field, message, location))
         return errors
 

@@ -311,7 +311,7 @@ class Verdict(_Record):
     rubric: str = ""
     """Task and rubric that the request was judged under, such as ``hieval-qs/plain/any``."""
     judge: str = ""
-    """Fingerprint of everything that could change this verdict."""
+    """Fingerprint: a hash of everything but the request that could change this verdict."""
     _field_error: tuple[str, str] | None = None
 
     @classmethod

@@ -53,6 +53,7 @@ class Check:
 
 @with_groups
 def doctor(
+    address: Annotated[str | None, typer.Argument(metavar="URL")] = None,
     url: str = "http://127.0.0.1:8000",
     key: Annotated[str, typer.Option(envvar=KEY_VARIABLE)] = "",
     model: list[str] | None = None,
@@ -67,10 +68,11 @@ def doctor(
     The exit status is 0 if everything that is served is ok or erred. It is 1 if something is not,
     or if nothing is ok.
 
-    Example: custos doctor --url http://127.0.0.1:8000
+    Example: custos doctor http://127.0.0.1:8000
 
     Options:
-        url: Address of the service, with or without /v1.
+        address: Address of the service, with or without /v1. Default: that of --url.
+        url: The same, as an option.
         key: Access key. Give it in the environment variable, where other users of this machine
             cannot read it. Default: no key.
         model: Check only this model, such as custos/qa or custos/qa@embedded-qs. May be repeated.
@@ -79,7 +81,8 @@ def doctor(
     from serve.chat.models import nearest_model
 
     # It checks the address and the key, so that no error of httpx can show the key.
-    server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
+    root = (address or url).rstrip("/").removesuffix("/v1")
+    server = ModelServer(root, "", key, key_help=KEY_HELP)
     place = f"--url '{server.base_url}'"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     options = {"base_url": server.base_url, "headers": headers, "timeout": DEADLINE_S}

@@ -79,19 +79,20 @@ class TableOptions:
     reasoning: Reasoning = None
 
     @property
-    def _single(self) -> dict[str, str]:
+    def _single(self) -> dict[str, Any]:
         """Pick the options that are a key of a mapping and have one value."""
         keys = TableMapping.model_fields.keys() - {"columns", "labels"}
-        return {name: value for name, value in vars(self).items() if name in keys and value}
+        given = {name: value for name, value in vars(self).items() if value not in (None, "")}
+        return {name: value for name, value in given.items() if name in keys}
 
     def words(self) -> list[str]:
         """Spell the options as they are typed, for a command that reads the same table."""
-        pairs = [("map", text) for text in self.columns or ()]
+        pairs: list[tuple[str, Any]] = [("map", text) for text in self.columns or ()]
         pairs += [("labels", text) for text in self.labels or ()]
         pairs += [("annotators", self.annotators)] if self.annotators else []
         pairs += [("mapping", str(self.mapping))] if self.mapping else []
         pairs += self._single.items()
-        return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
+        return [word for name, value in pairs for word in _spelled(name.replace("_", "-"), value)]
 
     def read(self) -> TableMapping:
         """Read the mapping that the options and the file of ``--mapping`` say; options win."""
@@ -137,6 +138,13 @@ def with_only_task(
         return mapping
     typer.echo(one_line(f"note: {table.name} names no task; read with --task {task}"), err=True)
     return mapping.model_copy(update={"task": task})
+
+
+def _spelled(name: str, value: object) -> tuple[str, ...]:
+    """Spell an option with its value; a truth value is in the name alone."""
+    if isinstance(value, bool):
+        return (f"--{name}" if value else f"--no-{name}",)
+    return f"--{name}", str(value)
 
 
 def read_requests(

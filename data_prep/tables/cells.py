@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from data_prep.tables.mapping import TABLE_FIELDS, map_option
+from data_prep.tables.mapping import LIST_FIELDS, map_option
 from judging.base64_pictures import content_of, is_bare, is_data_url
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
 DEFAULT_SEPARATOR = ";"
 """Stands between the elements of a list in a cell of a CSV or TSV file."""
 
-LIST_FIELDS = ("references", "choices", "images", "criteria", "tags", "annotators", "responses")
-_OTHER_FIELDS = (
-    *("metadata", "annotator_labels", "critique_tokens", "seed", "risk"),
-    *("confidence", "score", "weight"),
-)
-PROBABILITIES = ("confidence", "sampling_probability")
-"""Fields between 0 and 1; a comma in them can stand before decimals alone."""
-TEXT_FIELDS = tuple(name for name in TABLE_FIELDS if name not in (*LIST_FIELDS, *_OTHER_FIELDS))
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_MISSING = ("None", "nan")
 _PYTHON_PART = "|".join((_PYTHON_TEXT, *_PYTHON_MISSING))

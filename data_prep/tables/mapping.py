@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -38,6 +38,21 @@ REQUEST_FIELDS = (*RESPONSES[:3], *JudgeRequest.model_fields)
 """The fields of a request that a table can fill."""
 TABLE_FIELDS = (*RESPONSES[:3], *LabelledExample.model_fields)
 """The fields of a labelled row that a table can fill."""
+_KINDS = {
+    name: {get_origin(part) or part for part in (field.annotation, *get_args(field.annotation))}
+    for name, field in LabelledExample.model_fields.items()
+}
+"""What the annotation of a field holds: ``str``, ``tuple``, ``bool``."""
+LIST_FIELDS = tuple(name for name, kinds in _KINDS.items() if tuple in kinds)
+TEXT_FIELDS = RESPONSES[:3] + tuple(
+    name for name, kinds in _KINDS.items() if kinds & {str, Literal} and not kinds & {tuple, dict}
+)
+PROBABILITIES = tuple(
+    name
+    for name, field in LabelledExample.model_fields.items()
+    if 1 in {getattr(limit, side, None) for limit in field.metadata for side in ("lt", "le")}
+)
+"""Fields up to 1; a comma in them can stand before decimals alone."""
 
 SYNONYMS = {
     "question": ("prompt", "query", "input", "instruction", "problem"),
@@ -93,9 +108,14 @@ class TableMapping(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="before")
     @classmethod
     def _keys_exist(cls, values: Any) -> Any:
-        """Refuse other keys; read ``annotators``, short for ``annotator_labels.NAME: NAME``."""
+        """Refuse other keys; read ``annotators``, short for ``annotator_labels.NAME: NAME``.
+
+        ``columns`` may be called ``map``, as the option is.
+        """
         if not isinstance(values, Mapping):
             return values
+        if "columns" not in values:
+            values = {"columns" if key == "map" else key: of for key, of in values.items()}
         known = (*cls.model_fields, ANNOTATORS)
         for key in values:
             if key not in known:
@@ -174,7 +194,7 @@ class TableMapping(BaseModel, frozen=True, extra="forbid"):
         return TextFormat(self.delimiter, self.encoding)
 
     @property
-    def given(self) -> dict[str, str]:
+    def given(self) -> dict[str, Any]:
         """The fields that have one value in all rows."""
         fields = TableMapping.model_fields.keys() & JudgeRequest.model_fields.keys()
         return {name: value for name in fields if (value := getattr(self, name)) is not None}

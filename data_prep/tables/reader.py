@@ -11,9 +11,6 @@ from typing import Any, Generic, TypeVar, cast, get_args
 
 from data_prep.tables.cells import (
     DEFAULT_SEPARATOR,
-    LIST_FIELDS,
-    PROBABILITIES,
-    TEXT_FIELDS,
     as_annotator_labels,
     as_list,
     as_metadata,
@@ -31,12 +28,15 @@ from data_prep.tables.labels import (
 )
 from data_prep.tables.mapping import (
     ANNOTATOR_LABELS,
+    LIST_FIELDS,
     METADATA,
     PAIR,
     PERSON,
+    PROBABILITIES,
     REQUEST_FIELDS,
     RESPONSES,
     TABLE_FIELDS,
+    TEXT_FIELDS,
     TableMapping,
     map_option,
     nearest_field,
@@ -282,14 +282,15 @@ class TableReader(Generic[RequestT]):
         for name, value in given.items():
             if fields.get(name) is None:
                 fields[name] = value
-            elif fields[name] != value and name != "task":
-                option = f"--{name.replace('_', '-')}"
-                raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
         if not self.is_labelled:
             if "label" in fields:
                 parse_record(LabelledExample, fields, "")  # it is checked, and then left out
             fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
         record = parse_record(self.model, fields, "")
+        for name, value in given.items():
+            if name != "task" and (own := getattr(record, name)) != value:
+                row_has, option = f"the row has '{as_text(own)}'", f"--{name.replace('_', '-')}"
+                raise FieldError(name, f"{row_has}, {option} is '{as_text(value)}'")
         if (task := given.get("task", record.task)) == record.task:
             return record
         under_given = record.model_copy(update={**task_fields(task), **given})
@@ -349,8 +350,9 @@ class TableReader(Generic[RequestT]):
             return json_value(as_metadata(value) if self.is_open else value)
         if name in PROBABILITIES and isinstance(value, str):
             return value.replace(",", ".")  # as spreadsheets of many countries save it
-        is_text = name in TEXT_FIELDS or name.startswith(PERSON)
-        return as_text(value, is_whole=is_whole) if is_text else value
+        if name in TEXT_FIELDS or name.startswith(PERSON):
+            return as_text(value, is_whole=is_whole)
+        return value.strip() if isinstance(value, str) else value
 
     def _is_whole(self, column: str, value: Any) -> bool:
         """Tell whether all numbers and times of a column are whole.

@@ -119,6 +119,9 @@ def test_a_verdict_knows_which_field_was_wrong(
         ({}, "responses", "Field required"),
         ({"response": "a", "references": None}, "references", 'expected a list, such as ["text"]'),
         ({"response": "a", "references": ["x", None]}, "references.1", "expected a text, got null"),
+        ({"response": "a", "references": None}, "references", ", got null"),
+        ({"response": "a", "seed": None}, "seed", ", got null"),
+        ({"response": "a", "order": None}, "order", ", got null"),
         (["not", "an", "object"], "", "expected a JSON object"),
         ({"response": "a", "responses": ["a"]}, "", "give only one of 'responses'"),
         (

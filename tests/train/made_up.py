@@ -4,21 +4,29 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+import torch
 import yaml
 
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
+from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
 from train.loop.checkpoint import run_identity
+from train.loop.objective import TextModel
 from train.loop.sharding import make_accelerator
-from train.methods.focal import FocalObjective, FocalRecipe
+from train.methods.base import LossMethod
+from train.methods.focal import Focal, FocalRecipe
 from train.methods.trainer import Trainer
+from train.rows.data import RunSplits
 from train.rows.rows import IndexedSplits, Rows, Supervision
+from train.setup.recipe import Recipe
 from train.setup.starting_adapter import with_adapter
+
+RecipeT = TypeVar("RecipeT", bound=Recipe)
 
 TOKEN_BUDGET = 200
 """Some rows of :func:`example`: a step of eight is cut."""
@@ -88,7 +96,14 @@ def critique_pair(number: int, **fields: Any) -> LabelledExample:
 
 
 def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> FocalRecipe:
-    """A recipe in float32; keys are ``section__key``."""
+    """A recipe of focal loss in float32; keys are ``section__key``."""
+    return recipe_of(FocalRecipe, output, backbone, **overrides)
+
+
+def recipe_of(
+    kind: type[RecipeT], output: Path, backbone: str = "unused", **overrides: Any
+) -> RecipeT:
+    """A recipe of any method, as :func:`recipe`."""
     values: dict[str, Any] = {
         "backbone": backbone,
         "data": {"train": ["unused.jsonl"], "val": "unused.jsonl"},
@@ -99,25 +114,72 @@ def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> FocalRec
     for key, value in overrides.items():
         section, _, name = key.partition("__")
         values.setdefault(section, {})[name] = value
-    return FocalRecipe.model_validate(values)
+    return kind.model_validate(values)
 
 
 def trainer(
-    recipe: FocalRecipe,
+    recipe: Recipe,
     folder: str,
     train: list[LabelledExample],
     val: list[LabelledExample] | None = None,
+    method: type[LossMethod] = Focal,
 ) -> Trainer:
-    """A trainer over a fresh copy of a tiny backbone."""
+    """A trainer over a fresh copy of a tiny backbone, by any method that minimises a loss."""
     backbone = load_backbone(
         folder, dtype=recipe.run.dtype, device="cpu", quantization=recipe.run.quantization
     )
-    rows = IndexedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
-    loss = recipe.loss
-    objective = FocalObjective.for_examples(train, loss.gamma, loss.t_max, loss.weighting)
+    encoder = Encoder(backbone, shows_all_pictures=True)
+    chosen = method(recipe, splits(train, val or examples(6, 900)))
+    learnt = chosen.supervision(encoder)
+    validated = Rows(chosen.splits.val, chosen.validation(encoder) or learnt, "val")
+    rows = IndexedSplits(Rows(train, learnt, "train"), validated, {})
     identity = run_identity(recipe, backbone.version, {})
     adapted = with_adapter(backbone, recipe)
-    return Trainer(recipe, adapted, rows, objective, make_accelerator(recipe.run), identity)
+    accelerator = make_accelerator(recipe.run)
+    return Trainer(recipe, adapted, rows, chosen.objective(), accelerator, identity)
+
+
+def splits(train: Sequence[LabelledExample], val: Sequence[LabelledExample]) -> RunSplits:
+    """The splits of a run, in memory."""
+    rows: Any = (train, val)
+    return RunSplits(*rows)
+
+
+def losses(trained: Trainer) -> list[float]:
+    """The training losses that a run has reported, in order."""
+    return [entry["train_loss"] for entry in trained.progress.history if "train_loss" in entry]
+
+
+def take_step_without_waits(
+    method: type[LossMethod], backbone: str, folder: Path, **keys: Any
+) -> None:
+    """Compute the loss of a step and its gradient; raise ``HostWait`` if the host would wait.
+
+    The recipe has ``keys``, as :func:`recipe`. A method that reads two prompts of a row, or learns
+    texts, gets pairs with critiques; others rows with types of error.
+    """
+    encoder = Encoder(load_backbone(backbone, weights=False), shows_all_pictures=True)
+    is_on_pairs = method.learns_text or method.prompts > 1
+    rows = [critique_pair(i) for i in range(4)] if is_on_pairs else analysed(folder, 4)
+    chosen = method(recipe_of(method.recipe_class, folder, **keys), splits(rows, rows))
+    objective = chosen.objective()
+    part = Rows(rows, chosen.supervision(encoder), "train")[:4]
+    logits = torch.Size(
+        (
+            sum(len(r.requests) for r in part),
+            part[0].tree.num_slots,
+            len(encoder.backbone.tokenizer),
+        )
+    )
+    is_text = issubclass(objective.model_class, TextModel)
+    shape = objective.inputs(part)["targets"].shape if is_text else logits
+    outputs = torch.empty(shape, device=META, requires_grad=True)
+    objective.loss_sum(
+        outputs, part, step=0
+    )  # what the loss holds is moved once, in the first step
+    with no_host_waits():
+        objective.loss_sum(outputs, part, step=8).backward()
+    assert outputs.grad is not None
 
 
 class KilledError(Exception):

@@ -151,7 +151,7 @@ def _path_logprobs(
 
 
 class Joint(LossMethod):
-    """Trains an error-analysis judge."""
+    """Trains an error-analysis judge: labels with types of error."""
 
     recipe_class = JointRecipe
     script = "hieval_stage2"

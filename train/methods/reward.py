@@ -134,7 +134,7 @@ class RewardObjective(Objective):
 
 
 class Reward(LossMethod):
-    """Trains a reward judge."""
+    """Trains a judge that rewards the better response of a pair."""
 
     recipe_class = RewardRecipe
     script = "bradley_terry"

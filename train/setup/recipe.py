@@ -237,8 +237,7 @@ class Recipe(Section):
     """The sections of every recipe; each method adds its own."""
 
     method: str | None = None
-    """How to train: ``focal`` (labels at once), ``joint`` (error types), ``critique`` (answers in
-    text), ``reward``, ``dpo`` or ``grpo`` (critiques that the judge draws itself)."""
+    """How to train: the name of a file in ``train/methods/``."""
     backbone: str
     """Model to train on: ``embedded``, a folder, or a hub id."""
     data: DataSection
@@ -330,7 +329,7 @@ def _with_value(kind: type[Section], error: ValidationError, location: str) -> F
         advice = REPLACED.get(mistake.field) or nearest_key(mistake.field, list(key_names(kind)))
         return FieldError(mistake.field, advice, location)
     value = first["input"]
-    if isinstance(value, dict | list | tuple | BaseModel):
+    if value is None or isinstance(value, dict | list | tuple | BaseModel):
         return mistake
     return FieldError(mistake.field, f"{mistake.message} (got {value!r})", location)
 
@@ -346,13 +345,19 @@ def key_names(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def nearest_key(key: str, names: Sequence[str]) -> str:
-    """Advise on a key that does not exist: the nearest key, or those of its section."""
+    """Advise on a key that does not exist: the nearest key, or those of its section.
+
+    The nearest is first of all one of the same name in another section.
+    """
     leaf = key.rpartition(".")[2]
     by_leaf = {name.rpartition(".")[2]: name for name in names}
     at_top = list(dict.fromkeys(name.partition(".")[0] for name in names))
-    near = get_close_matches(key, [*at_top, *names], n=1, cutoff=0.7) or [
-        by_leaf[name] for name in get_close_matches(leaf, by_leaf, n=1, cutoff=0.7)
-    ]
+    same_leaf = [name for name in names if name.rpartition(".")[2] == leaf]
+    near = (
+        get_close_matches(key, same_leaf, n=1, cutoff=0)
+        or get_close_matches(key, [*at_top, *names], n=1, cutoff=0.7)
+        or [by_leaf[name] for name in get_close_matches(leaf, by_leaf, n=1, cutoff=0.7)]
+    )
     section = key.rpartition(".")[0]
     siblings = [name for name in names if name.startswith(f"{section}.")] if section else at_top
     known = f"the nearest is '{near[0]}'; " if near else f"known are {', '.join(siblings)}; "

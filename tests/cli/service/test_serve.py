@@ -105,7 +105,7 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
 
 
 def examine(url: str, *options: str, **env: str) -> Result:
-    return CliRunner().invoke(app, ["doctor", "--url", url, *options], env=env)
+    return CliRunner().invoke(app, ["doctor", url, *options], env=env)
 
 
 def row(result: Result, model: str) -> list[str]:
@@ -219,7 +219,7 @@ def test_a_judge_that_errs_is_a_healthy_installation() -> None:
 
 
 def test_nobody_there() -> None:
-    result = examine("http://127.0.0.1:9")
+    result = examine("--url", "http://127.0.0.1:9")
     assert result.exit_code == 2
     assert "is 'custos serve' running there?" in result.stderr
 

@@ -16,6 +16,7 @@ from train.launch.front import TrainingRun
 from train.launch.run_plan import published_config
 from train.launch.sweep import Sweep
 from train.loop.batches import StepPlan
+from train.methods import methods
 from train.methods.focal import FocalRecipe
 from train.setup.recipe import RECIPES, OptimSection, parse_recipe, recipe_names
 
@@ -222,6 +223,12 @@ def test_keys_of_one_recipe_and_single_keys() -> None:
     result = CliRunner().invoke(app, ["recipe", "keys", "optim.lrr"])
     assert result.exit_code != 0
     assert "optim.lrr: no such key; the nearest is 'optim.lr'" in result.stderr
+
+
+def test_the_key_method_names_every_method() -> None:
+    result = CliRunner().invoke(app, ["recipe", "keys", "method", "--json"])
+    [key] = json.loads(result.stdout)
+    assert all(f"{name}: {method.__doc__}" in key["meaning"] for name, method in methods().items())
 
 
 RECIPE = "embedded/demo"

@@ -413,3 +413,15 @@ def test_annotators_of_a_mapping_are_columns(tmp_path: Path) -> None:
     for wrong in ("annotators: anna", "annotators: {a: b}", "columns: {annotator_labels.: x}"):
         with pytest.raises(CustosError):
             read_mapping(save(tmp_path / "wrong.yaml", wrong))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_number_may_stand_as_a_text(tmp_path: Path, suffix: str) -> None:
+    """With spaces around it, and a probability with a comma, as spreadsheets write them."""
+    cells = {"question": "?", "references": "x", "response": "x", "seed": " 3 ", "risk": "0,05"}
+    path = save(tmp_path / f"rows{suffix}", json.dumps(cells))
+    if suffix == ".csv":
+        quoted = (f'"{cell}"' for cell in cells.values())
+        save(path, f"{','.join(cells)}\n{','.join(quoted)}\n")
+    [row] = requests(path)
+    assert (row.seed, row.risk) == (3, 0.05)

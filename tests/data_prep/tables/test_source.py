@@ -115,6 +115,10 @@ def test_a_mapping_is_read_as_texts(tmp_path: Path) -> None:
     assert mapping.labels == {"1": "Correct", "no": "Wrong"}
     assert mapping.given == {"reference_mode": "any"}
     assert read_mapping(save(tmp_path / "empty.yaml", "")) == TableMapping()
+    short = read_mapping(
+        save(tmp_path / "short.yaml", "map: {references: gold}\nannotators: [anna]")
+    )
+    assert short.columns == {"references": "gold", "annotator_labels.anna": "anna"}
     with pytest.raises(CustosError, match="quote them"):
         parse_record(TableMapping, {"labels": {True: "Correct"}}, "recipe.yaml")
     assert parse_record(TableMapping, {"labels": {1: "Correct"}}, "").labels == {"1": "Correct"}
@@ -129,6 +133,7 @@ def test_a_mapping_is_read_as_texts(tmp_path: Path) -> None:
         ("columns: {xyz: gold}", "take response, .*metadata.NAME"),
         ("columns: {reference: gold}", "the nearest is 'references'"),
         ("columns: {response: a, response_a: b}", "map 'response', or 'response_a' and"),
+        ("map: {question: a}\ncolumns: {question: b}", "no such key 'map'"),
         ("column: {}", "the nearest is 'columns'; the keys are columns, "),
         ("task: hieval", "field 'task': 'hieval' is not one of charthal"),
         ("separator: ''", "field 'separator'"),

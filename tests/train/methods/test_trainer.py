@@ -9,15 +9,11 @@ import torch
 from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.tiny import save_picture
-from tests.train.made_up import analysed, example, examples, recipe, trainer
+from tests.train.made_up import analysed, example, examples, losses, recipe, trainer
 from train.loop.batches import StepPlan
 from train.loop.checkpoint import best_folder, trainable
 from train.methods.joint import JointObjective
 from train.methods.trainer import Trainer
-
-
-def _losses(trained: Trainer) -> list[float]:
-    return [entry["train_loss"] for entry in trained.progress.history if "train_loss" in entry]
 
 
 def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
@@ -33,8 +29,8 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
     settings = recipe(tmp_path, optim__lr=1e-2, optim__epochs=3, run__eval_every=9)
     learner = trainer(settings, tiny_folder, rows(0, 48), rows(500, 12))
     progress = learner.fit()
-    losses = _losses(learner)
-    assert np.mean(losses[-3:]) < 0.5 * losses[0]
+    of_steps = losses(learner)
+    assert np.mean(of_steps[-3:]) < 0.5 * of_steps[0]
     assert progress.step == learner.plan.total_steps == 18
     validated = [entry for entry in progress.history if "val_nll" in entry]
     assert [entry["step"] for entry in validated] == [0, 9, 18]

@@ -71,6 +71,8 @@ def test_overrides(path: Path, override: str, value: object) -> None:
             "optim.lrr=1",
             r"^override 'optim\.lrr=1': field 'optim\.lrr': no such key; the nearest is 'optim.lr'",
         ),
+        ("run.max_steps=3", r"no such key; the nearest is 'optim\.max_steps'"),
+        ("run.votes=most", r"no such key; the nearest is 'data\.votes'"),
         (
             "colour=red",
             r"field 'colour': no such key; known are method, backbone, .*; 'custos recipe keys'",
@@ -78,6 +80,7 @@ def test_overrides(path: Path, override: str, value: object) -> None:
         ("data.mapping={label: {}}", "no such key 'label' of a mapping; the nearest is 'labels'"),
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
         ("optim.lr=inf", r"field 'optim\.lr': .*finite number \(got 'inf'\)"),
+        ("optim.lr=null", r"field 'optim\.lr': .*valid number, got null$"),
         ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
         ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),
         ("loss.gamma=-1", r"field 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
