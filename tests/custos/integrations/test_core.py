@@ -97,7 +97,7 @@ def test_a_label_is_worth_its_place_in_the_task(
 
     class Judge(Labels):
         def verdict_on(self, response: str) -> Verdict:
-            labels = ("Fine", "Poor")
+            labels: tuple[str, ...] = ("Fine", "Poor")
             if task != "of-the-service":
                 variant = get_task(task).variants[0]
                 labels = get_task(task).labels(variant)

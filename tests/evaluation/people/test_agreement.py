@@ -108,7 +108,7 @@ def test_labels_are_levels_by_their_place(
         people = gather_people(rows, labels)
         assert people is not None
         ordinal = krippendorff_alpha(people)["ordinal"]
-        return float(ordinal["value"]) if ordinal else None
+        return None if ordinal is None else float(ordinal["value"])
 
     found = alpha(task, labels)
     assert (found is not None) is has_levels

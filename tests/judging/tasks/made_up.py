@@ -1,5 +1,7 @@
 """Tasks of one's own, whose labels have other names than those of the shipped ones."""
 
+from typing import ClassVar
+
 import pytest
 
 from judging.tasks.base import TASKS, BareLabelTask, Field
@@ -11,13 +13,13 @@ class Grounded(BareLabelTask):
 
     name = "grounded"
     variants = ("plain",)
-    required = ("question", "references")
+    required: ClassVar[tuple[str, ...]] = ("question", "references")
     example = {
         "question": "Capital of France?",
         "references": ["It is Paris."],
         "response": "Paris",
     }
-    label_set = ("Grounded", "Partly grounded", "Ungrounded")
+    label_set: ClassVar[tuple[str, ...]] = ("Grounded", "Partly grounded", "Ungrounded")
     empty_label = "Ungrounded"
 
     def instruction(self, rubric: str) -> str:
