@@ -1,15 +1,13 @@
 """The order in which jobs go to the model: bookkeeping without threads and without a clock.
 
-Jobs wait in lanes, one for the scores and one for the texts of every judge. Lanes take turns. A
-turn is a window: the jobs that the model gets at once, at most ``window_tokens`` of scores (unless
-the first job alone has more) or ``TEXTS_AT_ONCE`` texts. Callers share the model evenly
-(:class:`Lanes`), and of each caller's jobs in a lane the oldest goes first. So one caller's lane
-waits for at most one window of each of its other lanes, not counting scores that interrupt a text
+Jobs wait in lanes, one for the scores and one for the texts of every judge. Callers share the model
+evenly (:class:`Lanes`); the lanes of one caller take turns, and in a lane its oldest job goes
+first. A turn is a window: the jobs that the model gets at once, at most ``window_tokens`` of scores
+(unless the first job alone has more) or ``TEXTS_AT_ONCE`` texts. Scores may interrupt a text
 (:class:`Pace`). Where several callers wait, a window of scores takes ``SHORT_S`` at most, and one
 that is longer ends when another caller comes: rows of one question cost less in one window, but
 nobody shall wait for all those of another. Nor for a long row: on a CPU a window that is due
 earlier interrupts it between two layers of the model.
-
 Later jobs about the same question go with it, as together they cost less than apart.
 """
 
@@ -67,6 +65,12 @@ class Turn(Generic[JobT]):
     job: JobT = field(compare=False)
 
 
+class Window(list[JobT]):
+    """Jobs that the model gets at once, and when the first of them is due."""
+
+    due = math.inf
+
+
 class Lane(Generic[JobT]):
     """The jobs of one kind that wait for one judge, by caller, the oldest first."""
 
@@ -78,6 +82,13 @@ class Lane(Generic[JobT]):
 
     def __iter__(self) -> Iterator[JobT]:
         return (job for queue in self.queues.values() for job in queue)
+
+    def first(self, charged: Mapping[str, float]) -> Turn[JobT]:
+        """Return the first of the turns; the lane has jobs."""
+        return min(
+            Turn(charged[caller] + queue[0].tokens, number, queue[0])
+            for number, (caller, queue) in enumerate(self.queues.items())
+        )
 
     def in_turns(self, charged: Mapping[str, float]) -> list[Turn[JobT]]:
         """Order the jobs by their turns, given what each caller has been charged."""
@@ -115,7 +126,6 @@ class Lanes(Generic[JobT]):
 
     Attributes:
         short_tokens: Most tokens of a window of scores while several callers wait.
-        due: What the first caller of the last window had been charged with its first job.
         num_jobs: Jobs waiting.
         tokens: Tokens waiting.
     """
@@ -141,8 +151,7 @@ class Lanes(Generic[JobT]):
             ((judge, kind), Lane()) for judge in judges for kind in get_args(Kind)
         )
         self._charged: dict[str, float] = {}
-        self.due = 0.0
-        self._time = 0.0
+        self._virtual_time = 0.0
         """Most that a caller had been charged before its turn."""
 
     def __iter__(self) -> Iterator[JobT]:
@@ -194,9 +203,8 @@ class Lanes(Generic[JobT]):
 
     def add(self, jobs: Iterable[JobT]) -> None:
         """Put each job behind the others of its caller in its lane."""
-        earliest = self._time - SAVED_WINDOWS * self.short_tokens
         for job in jobs:
-            self._charged[job.caller] = max(self._charged.get(job.caller, 0.0), earliest)
+            self._charged[job.caller] = max(self._charged.get(job.caller, 0.0), self._earliest)
             self._lanes[job.judge, job.kind].queues.setdefault(job.caller, deque()).append(job)
             self.num_jobs += 1
             self.tokens += job.tokens
@@ -206,7 +214,13 @@ class Lanes(Generic[JobT]):
         for job in reversed(jobs):
             self.add([job])
             self._lanes[job.judge, job.kind].queues[job.caller].rotate()
-            self._charged[job.caller] -= job.tokens
+            charged = self._charged[job.caller] - job.tokens
+            self._charged[job.caller] = max(charged, self._earliest)
+
+    @property
+    def _earliest(self) -> float:
+        """Least that a caller counts as charged when it comes."""
+        return self._virtual_time - SAVED_WINDOWS * self.short_tokens
 
     def remove(self, jobs: Iterable[JobT]) -> None:
         """Take out those of the jobs that still wait."""
@@ -214,27 +228,30 @@ class Lanes(Generic[JobT]):
         for lane in {(job.judge, job.kind) for job in removed}:
             self._remove(lane, removed)
 
-    def take(self, kinds: Sequence[Kind] = get_args(Kind), before: float = math.inf) -> list[JobT]:
+    def take(
+        self, kinds: Sequence[Kind] = get_args(Kind), before: float = math.inf
+    ) -> Window[JobT]:
         """Take out a window of the lane of these kinds whose turn it is; empty without jobs.
 
         With ``before``, when a window that runs was due, only jobs that are due earlier.
         """
-        lanes = {key: lane for key, lane in self._lanes.items() if key[1] in kinds and lane.queues}
-        if not lanes:
-            return []
-        fewest = {
-            key: min(map(self._charged.__getitem__, lane.queues)) for key, lane in lanes.items()
+        first = {
+            key: turn
+            for key, lane in self._lanes.items()
+            if key[1] in kinds and lane.queues and (turn := lane.first(self._charged)).due < before
         }
-        # Of lanes that are as due the one that waits for longest, as ``min`` takes the first.
-        key = min(fewest, key=fewest.__getitem__)
-        turns = [turn for turn in lanes[key].in_turns(self._charged) if turn.due < before]
-        if not turns:
-            return []
-        self.due = turns[0].due
-        self._time = max(self._time, self.due - turns[0].job.tokens)
+        if not first:
+            return Window()
+        caller = min(first.values()).job.caller
+        # Of a caller's lanes the one that waits for longest; else its short jobs went before all.
+        key = next(key for key, turn in first.items() if turn.job.caller == caller)
+        turns = [turn for turn in self._lanes[key].in_turns(self._charged) if turn.due < before]
         is_alone = before == math.inf and len(self.callers) == 1
         most = self.window_tokens if is_alone else self.short_tokens
-        window = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
+        jobs = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
+        window = Window(jobs)
+        window.due = turns[0].due
+        self._virtual_time = max(self._virtual_time, self._charged[caller])
         for job in window:
             self._charged[job.caller] += job.tokens
         self._remove(key, set(window))
@@ -246,16 +263,16 @@ class Lanes(Generic[JobT]):
         self._lanes[lane].remove(removed)
         self.num_jobs -= len(removed)
         self.tokens -= sum(job.tokens for job in removed)
-        if not self.num_jobs:  # A charge below the time of the next turn says nothing more.
-            self._charged = {each: n for each, n in self._charged.items() if n > self._time}
+        if not self.num_jobs:  # forget callers who are as good as new
+            self._charged = {each: n for each, n in self._charged.items() if n > self._earliest}
 
 
 def _scores(turns: Sequence[Turn[JobT]], most: int) -> list[JobT]:
     """Choose a window of tokens: the job in turn, the related ones, the next in turn, and so on.
 
     Related jobs take at most half of the window, and the others take the rest in order. So a
-    crowd of jobs about one question at most about doubles another job's wait. A job that is due a
-    window later than the first waits: its caller has had more than the first one's.
+    crowd of jobs about one question at most about doubles another job's wait. Jobs that are due
+    more than a window after the charge of the first one's caller wait: theirs have had more.
     """
     begin = turns[0].due - turns[0].job.tokens
     jobs_by_subject: dict[object, list[JobT]] = {}

@@ -20,7 +20,7 @@ from judging.judge import Judge
 from judging.types import Pass
 from serve.calls.context import CallBytes, call_bytes
 from serve.calls.errors import RETRY_AFTER_S, ApiError
-from serve.queue.lanes import SHORT_S, Job, Lanes, Pace
+from serve.queue.lanes import SHORT_S, Job, Lanes, Pace, Window
 from serve.queue.metrics import QueueState
 
 logger = logging.getLogger("custos.serve")
@@ -121,15 +121,15 @@ class Watchdog:
 
 
 class Abandoned(Exception):
-    """Nobody waits any more for the texts that are being written."""
+    """Nobody waits any more for anything of the window that runs."""
 
 
 class Worker:
     """Runs jobs in a thread of its own, in the order that :class:`Lanes` gives.
 
-    A text takes one forward pass per token. Between two tokens the thread grades a window of
-    waiting scores whenever :class:`Pace` says that it is their turn; other texts wait. Scores are
-    interrupted between two layers of the model by those that are due earlier.
+    What runs can be interrupted by a window of waiting scores: between two layers of the model and,
+    where a text is written, between two tokens. Scores are interrupted by those that are due
+    earlier, a text whenever :class:`Pace` says that it is their turn; other texts wait.
 
     Made and used on one event loop, on which ``on_window`` is called after each window with judge,
     number of jobs and seconds. The watchdog hears of every step of the model.
@@ -153,10 +153,13 @@ class Worker:
         self._running: list[ModelJob] = []
         self._put_off: set[ModelJob] = set()
         """Jobs of the window that runs which the model shall not get now."""
-        self._due: list[float] = []
-        """When the windows that run were due. Each has interrupted the one before it."""
+        self._windows: list[Window[ModelJob]] = []
+        """Those that run. Each has interrupted the one before it."""
         self._interrupting = threading.RLock()
+        """Held by the one of the threads that compute passes which runs what interrupts them, as
+        that may be interrupted in its turn."""
         self._interrupted_s = 0.0
+        """Seconds of all windows that interrupted another."""
         self._closed = False
         for judge in judges.values():
             judge.call_between_layers(self._let_others_go_first)
@@ -237,7 +240,7 @@ class Worker:
             if window:
                 self._run(window)
 
-    def _next_window(self) -> list[ModelJob] | None:
+    def _next_window(self) -> Window[ModelJob] | None:
         """Wait for jobs and take a window of them; return ``None`` when closed."""
         with self._changed:
             while not (self._lanes.num_jobs or self._closed):
@@ -255,10 +258,7 @@ class Worker:
     def _has_full_window(self) -> bool:
         return self._closed or self._lanes.has_full_window
 
-    def _start(self, window: list[ModelJob]) -> list[ModelJob]:
-        if window:
-            is_text = window[0].kind == "text"  # its pace says when it is interrupted
-            self._due.append(-math.inf if is_text else self._lanes.due)
+    def _start(self, window: Window[ModelJob]) -> Window[ModelJob]:
         self._running += window
         for job in window:
             if job.num_held:
@@ -266,60 +266,75 @@ class Worker:
         return window
 
     def _let_others_go_first(self) -> None:
-        """Run windows that are due before the one that has come to a layer of the model.
+        """Run scores that are due before the window that has come to a layer or to a token.
 
-        One thread of those that compute passes does so at a time.
+        Raises ``Abandoned`` if nobody waits for anything of it.
         """
-        if not self._lanes.num_jobs or not self._interrupting.acquire(blocking=False):
+        self.watchdog.beat()
+        if not self._interrupting.acquire(blocking=False):
             return
         try:
-            while 0 < len(self._due) <= MAX_INTERRUPTIONS:
-                with self._changed:
-                    window = self._start(self._lanes.take(["score"], before=self._due[-1]))
-                if not window:
+            # The model also runs without a window, as when it is warmed up.
+            while 0 < len(self._windows) <= MAX_INTERRUPTIONS:
+                window, start = self._windows[-1], time.monotonic()
+                if self._closed or all(job.is_dropped for job in window):
+                    raise Abandoned
+                is_text = window[0].kind == "text"
+                if not self._lanes.num_jobs:
                     return
-                start, before = time.monotonic(), self._interrupted_s
-                self._run(window)
-                self._interrupted_s = before + time.monotonic() - start
+                if is_text and not self._pace.may_interrupt_text(start):
+                    return
+                with self._changed:
+                    before = math.inf if is_text else window.due
+                    scores = self._start(self._lanes.take(["score"], before))
+                if not scores:
+                    return
+                interrupted_s = self._interrupted_s
+                self._run(scores)
+                end = time.monotonic()
+                self._interrupted_s = interrupted_s + end - start
+                if is_text:
+                    self._pace.count_interruption(start, end)
         finally:
             self._interrupting.release()
 
-    def _run(self, window: list[ModelJob]) -> None:
-        start, before = time.monotonic(), self._interrupted_s
+    def _run(self, window: Window[ModelJob]) -> None:
+        start, interrupted_s = time.monotonic(), self._interrupted_s
         for job in window:
             job.started_at = start
         self.watchdog.beat()
+        self._windows.append(window)
         try:
             self._settle_all(window)
         finally:
+            self._windows.pop()
             with self._changed:
                 again = [job for job in window if job in self._put_off and not job.is_dropped]
                 if not self._closed:
                     self._lanes.put_back(again)
                 self._put_off.difference_update(window)
                 self._running = [job for job in self._running if job not in window]
-                self._due.pop()
                 is_idle = not self._running
             for job in window:
                 if job.num_held:
                     job.num_held.release()
-            if is_idle:  # otherwise scores have interrupted a text, which goes on
+            if is_idle:  # otherwise it has interrupted another, which goes on
                 self.watchdog.rest()
         ended = [job for job in window if job.ended_at]
         if not ended:
             return
         now = time.monotonic()
-        seconds = now - start - (self._interrupted_s - before)
-        if window[0].kind == "score":
+        if window[0].kind == "score" and self._interrupted_s == interrupted_s:
             with self._changed:
                 self._pace.count_scores(
                     now,
-                    seconds,
+                    now - start,
                     num_jobs=len(ended),
                     tokens=sum(job.tokens for job in ended),
                     num_waiting=self._lanes.num_jobs,
                 )
                 self._lanes.short_tokens = self._pace.short_tokens(self._lanes.window_tokens)
+        seconds = now - start - (self._interrupted_s - interrupted_s)
         self._call(self.on_window, window[0].judge, len(ended), seconds)
 
     def _settle_all(self, window: list[ModelJob]) -> None:
@@ -355,14 +370,14 @@ class Worker:
             return
         now = time.monotonic()
         for job in window:
-            if job not in self._put_off:
+            if not (job.is_dropped or job in self._put_off):
                 job.ended_at = now
         done = [each for each in zip(window, results, strict=True) if each[0].ended_at]
         self._call(_settle, done)
 
     def _results(self, window: list[ModelJob]) -> list[Any]:
         if write := window[0].write:
-            return [write(lambda piece: self._pass_on(window[0], window, piece))]
+            return [write(lambda piece: self._pass_on(window[0], piece))]
         requests = [job.request for job in window if job.request]
         judge = self.judges[window[0].judge]
         jobs = {id(job.request): job for job in window}
@@ -384,10 +399,10 @@ class Worker:
         def on_text(request: JudgeRequest, presentation: Pass, piece: str) -> None:
             job = jobs[id(request)]
             if presentation.order != "given":
-                return self._pass_on(job, window, "")
+                return self._pass_on(job, "")
             num_written[id(request)] += len(piece)
             num_new = num_written[id(request)] - job.num_passed_on  # text comes again in halves
-            self._pass_on(job, window, piece[-num_new:] if num_new > 0 else "")
+            self._pass_on(job, piece[-num_new:] if num_new > 0 else "")
 
         return list(judge.grade(requests, on_text=on_text))
 
@@ -395,25 +410,12 @@ class Worker:
         with self._changed:
             return not self._lanes.callers <= callers
 
-    def _pass_on(self, job: ModelJob, window: list[ModelJob], piece: str) -> None:
-        """Pass on a piece of a text, and let scores go first when it is their turn.
-
-        Raises ``Abandoned`` if nobody waits for any text of the window.
-        """
-        self.watchdog.beat()
-        if self._closed or all(job.is_dropped for job in window):
-            raise Abandoned
+    def _pass_on(self, job: ModelJob, piece: str) -> None:
+        """Pass on a piece of a text, and let scores go first when it is their turn."""
         if piece and job.on_text and not job.is_dropped:
             job.num_passed_on += len(piece)
             self._call(job.on_text, piece)
-        start = time.monotonic()
-        if not self._pace.may_interrupt_text(start):
-            return
-        with self._changed:
-            scores = self._start(self._lanes.take(["score"]))
-        if scores:
-            self._run(scores)
-            self._pace.count_interruption(start, time.monotonic())
+        self._let_others_go_first()
 
     def _call(self, function: Callable[..., None], *values: Any) -> None:
         """Call a function on the event loop, unless that has ended."""

@@ -206,7 +206,7 @@ def names(window: Iterable[Job]) -> list[str]:
 
 
 def all_windows(lanes: Lanes[Job]) -> list[list[Job]]:
-    windows = []
+    windows: list[list[Job]] = []
     while window := lanes.take():
         windows.append(window)
     return windows
@@ -458,6 +458,23 @@ def test_a_caller_below_its_part_waits_for_no_window_but_the_one_that_runs() -> 
         assert names(lanes.take()) == ["quiet"] * 2
         others = [lanes.take(), lanes.take()]
         assert {job.caller for window in others for job in window} == {"first", "second"}
+
+
+def test_a_long_job_for_one_judge_keeps_no_short_one_for_another_waiting() -> None:
+    lanes = make_lanes("a", "b", window_tokens=3000)
+    short = job("short", judge="b", tokens=20)
+    short.caller = "short"
+    lanes.add([*of_caller("long", 1, tokens=2000), short])
+    assert lanes.take(before=20) == []
+    assert lanes.take(before=1500) == [short]
+    assert len(lanes.take()) == 1
+
+
+def test_the_lanes_of_one_caller_take_turns_whatever_their_jobs_cost() -> None:
+    lanes = make_lanes("a", "b", window_tokens=1000)
+    for number in range(20):
+        lanes.add([job(f"{number}", tokens=10), job(f"{number}", judge="b", tokens=800)])
+    assert {lanes.take()[0].judge for _ in range(2)} == {"a", "b"}
 
 
 def test_jobs_that_are_dropped_are_not_charged() -> None:

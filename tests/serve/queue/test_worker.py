@@ -385,6 +385,43 @@ def test_a_short_job_interrupts_a_long_one_and_no_longer_one_does() -> None:
     assert sum(seconds) < 3 * seconds[1]
 
 
+def test_what_a_model_reads_for_a_text_is_interrupted_and_ends_when_nobody_waits() -> None:
+    judge = Layered()
+    watchdog = Watchdog(0.3)
+
+    async def main() -> None:
+        lanes = Lanes[ModelJob](["a"], max_jobs=99, max_tokens=9999, window_tokens=9999)
+        worker = Worker({"a": judge}, lanes, lambda name, count, each: None, watchdog)
+
+        def submit(caller: str, kind: Any, name: str, words: int) -> ModelJob:
+            request = JudgeRequest.model_validate(row(id=name, response="word " * words))
+            job = ModelJob("a", kind, words, request, caller=caller)
+            worker.submit(caller, [job])
+            return job
+
+        text = submit("one", "text", "text", 900)  # layers of a second, thrice the watchdog's
+        while not judge.batches:
+            await asyncio.sleep(0.001)
+        await asyncio.wait([submit("two", "score", "short", 5).future])
+        assert not text.future.done()
+        await asyncio.wait([text.future])
+        for kind in ("text", "score"):
+            dropped = submit("one", kind, f"dropped {kind}", 9000)
+            while judge.batches[-1] != [f"dropped {kind}"]:
+                await asyncio.sleep(0.001)
+            worker.drop([dropped])
+            start = time.monotonic()
+            await asyncio.wait([submit("two", "score", "after", 5).future])
+            assert time.monotonic() - start < 5  # of 9 s
+        assert lanes.short_tokens < 9000  # what was dropped tells nothing of the model's speed
+        worker.stop()
+        await asyncio.to_thread(worker.close)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert judge.batches[0] == ["text", "short", "text", "after", "after"]
+
+
 class Memory:
     """Memory of a forward pass."""
 
