@@ -93,11 +93,11 @@ FIELD_IN_EVERY_FORMAT = """
 import json, sys
 from dataclasses import replace
 from pathlib import Path
-from openpyxl import Workbook
 import pyarrow as pa, pyarrow.parquet as pq
 from cli.shared.tables import TableOptions
 from data_prep.tables.mapping import TableMapping, read_mapping, write_mapping
 from data_prep.tables.reader import BadRow, parse_table
+from judging.files.workbooks import write_workbook
 from judging.types import JudgeRequest
 
 folder = Path(sys.argv[1])
@@ -108,10 +108,7 @@ rows = [row | {"refused": value} for value in (True, False, None)]
 cells = [row | {"refused": text} for text in ("true", " False", "")]
 lines = [",".join(row) + ",refused", *(",".join(cell.values()) for cell in cells)]
 (folder / "a.csv").write_text("\\n".join(lines))
-book = Workbook()
-for line in ([*row, "refused"], *(list(r.values()) for r in rows)):
-    book.active.append(line)
-book.save(folder / "a.xlsx")
+write_workbook(folder / "a.xlsx", [*row, "refused"], [list(r.values()) for r in rows])
 pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet")
 write_mapping(folder / "m.yaml", TableMapping(refused=True))
 mappings = [TableMapping(), read_mapping(folder / "m.yaml"), TableOptions(refused=False).read()]

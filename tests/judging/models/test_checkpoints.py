@@ -77,6 +77,7 @@ def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
 def test_a_configuration_with_fewer_layers(folder: Path) -> None:
     edit(folder / "config.json", lambda c: c["text_config"].update(num_hidden_layers=1))
     assert "have no place" in error_in(folder)
+    edit(folder / "config.json", lambda c: c["text_config"].update(num_hidden_layers=2))
     edit(folder / "config.json", lambda c: c["vision_config"].update(depth=1))
     assert "'model.visual.blocks.1." in error_in(folder)
 
