@@ -116,7 +116,8 @@ def check_alias_names(
         known |= {f"{PREFIX}{contract.name}"} if able else set()
     for alias, name in aliases.items():
         if name not in known:
-            raise _no_model(alias, name, sorted(known))
+            alike = sorted(each for each in known if ("@" in each) == ("@" in name))
+            raise _no_model(alias, name, alike)
 
 
 def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> None:
