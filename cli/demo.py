@@ -197,7 +197,7 @@ def plan_for_this_cpu() -> Plan:
 
 def grade_three_answers(screen: Screen) -> None:
     """Grade three answers with a shipped judge and show its probabilities."""
-    screen.step("A shipped judge grades three answers (the first run fetches a model of 93 MB)")
+    screen.step("A shipped judge grades three answers (the first run fetches a model of 98 MB)")
     rows, verdicts = FOLDER / "answers.jsonl", FOLDER / "verdicts.jsonl"
     lines = [json.dumps({**MIDDLEMARCH, "response": response}) for response in RESPONSES]
     write_text(rows, "\n".join(lines) + "\n")

@@ -11,7 +11,7 @@ import typer
 from cli.shared.judges import EngineOptions
 from cli.shared.measuring import Batch, KeptMeasurement, RetryFailed, by_scores_of, read_examples
 from cli.shared.options import AllowFailed, Risk, RivalOptions, command_line, with_groups
-from cli.shared.outputs import OutFolder, claim, output_file, own
+from cli.shared.outputs import OutFolder, claim, claim_json, output_file, own
 from cli.shared.screen import counting_bar
 from cli.shared.tables import (
     TABLE_FORMATS,
@@ -250,9 +250,8 @@ def compare(
         min_common: Refuse to compare on fewer shared items than this.
         seed: Seed of the bootstrap.
     """
-    if json_out is not None:
-        evaluated = [folder / name for folder in (a, b) for name in FILES]
-        claim(json_out, lambda out: True, option="--json", sources=evaluated)
+    evaluated = [folder / name for folder in (a, b) for name in FILES]
+    claim_json(json_out, ("n_common", "metrics"), sources=evaluated)
     comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -61,11 +62,14 @@ LAST_LINES_S = 1.0
 """Longest time to write the last lines of the log, as the process ends."""
 
 
-def bind(host: str, port: int, *, is_guarded: bool = False) -> CountedListener:
+def bind(
+    host: str, port: int, *, is_guarded: bool = False, option: str | None = None
+) -> CountedListener:
     """Take a port of this machine, 0 a free one. Calls wait there until :func:`run` answers them.
 
     Other machines may reach the host only if ``is_guarded``: their calls need a key, or the user
-    allows them all. Raises ``CustosError`` otherwise, or if the port is taken.
+    allows them all. Raises ``CustosError`` otherwise, or if the address cannot be used; it names
+    the ``option`` that gave it, by default ``--host`` or ``--port``.
     """
     if not (is_guarded or is_loopback(host)):
         raise CustosError(
@@ -81,11 +85,15 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> CountedListener:
         listener.bind((host, port))
         # At once, as another process may bind the same port as long as nobody listens.
         listener.listen()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, TypeError) as error:
         listener.close()
+        is_host = isinstance(error, socket.gaierror | TypeError) or (
+            isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
+        )
         reason = getattr(error, "strerror", None) or error
         raise CustosError(
-            f"cannot listen on {host} port {port} ({reason}); try another --port"
+            f"cannot listen on {host} port {port} ({reason}); "
+            f"try another {option or ('--host' if is_host else '--port')}"
         ) from None
     return listener
 

@@ -15,7 +15,7 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.tournament import tournament
 from cli.shared.options import Items, JsonOut, Name, read_assignments, with_groups
-from cli.shared.outputs import OutFile, OutFolder, Verb, claim, output_file
+from cli.shared.outputs import OutFile, OutFolder, Verb, claim, claim_json, output_file
 from cli.shared.screen import interval_table, wide_console
 from judging import CustosError
 from judging.files.atomic import write_text
@@ -66,6 +66,7 @@ def table(
     from benchmarks.framework.report.leaderboard import render_leaderboard_html
 
     benchmark, console = get_benchmark(name), wide_console()
+    claim_json(json_out, ("intervals", "judged"), ("benchmark", "tables"))
     if (graded is None) == (not models):
         raise CustosError("give either models as MODEL=FILE, or one file with --graded")
     by_model = {} if graded is None else benchmark.by_model(read_items(graded))
@@ -170,6 +171,7 @@ def compare(
     from evaluation.report.cautions import few_questions
     from evaluation.report.markdown import p_value
 
+    claim_json(json_out, ("metric", "difference"))
     benchmark, graded = get_benchmark(name), []
     for path in (a, b):
         rows = list(read_file(path))
@@ -259,6 +261,7 @@ def lal(
     from benchmarks.truthfulvqa.logits import measure_lal
     from evaluation.estimate import without_nan
 
+    claim_json(json_out, ("intervals", "complete_sets"))
     rows = list(read_file(results))
     with error_location(results):
         measured = without_nan(measure_lal(rows))

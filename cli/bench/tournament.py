@@ -12,7 +12,7 @@ from rich.table import Table
 from cli.shared.judges import BenchmarkJudgeOptions
 from cli.shared.measuring import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.options import Items, JsonOut, read_assignments, with_groups
-from cli.shared.outputs import OutFile
+from cli.shared.outputs import OutFile, claim_json
 from cli.shared.screen import fail_without_verdict, show_problems, wide_console
 from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
@@ -83,6 +83,7 @@ def tournament(
             texts[player] = responses_by_id(benchmark, rows)
     if out.suffix != ".jsonl":
         raise CustosError(f"--out '{out}': expected a file ending in .jsonl")
+    claim_json(json_out, ("models", "coverage"))
     matches = pair_up(
         benchmark,
         benchmark.load(items, out.with_name(f"{out.stem}-images")),

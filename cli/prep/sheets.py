@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cli.prep.asking import Rows
 from cli.shared.options import JsonOut, command_line, with_groups
-from cli.shared.outputs import OutFile, OutFolder, claim, output_file, own
+from cli.shared.outputs import OutFile, OutFolder, claim, claim_json, output_file, own
 from cli.shared.screen import show_counts, show_problems, wide_console
 from cli.shared.tables import divide_requests
 from data_prep.construction.forms.base import FORMS, NO, YES
@@ -166,6 +166,7 @@ def statistics(rows: Rows, json_out: JsonOut = None) -> None:
         describe,
     )
 
+    claim_json(json_out, ("Data", "Max query words"))
     measured = describe(load_rows(rows, ClassifiedItem))
     names = {**TASKS, **DOMAINS}
     table = Table("", "", "here", "SimpleVQA")

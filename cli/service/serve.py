@@ -13,12 +13,14 @@ from typing import Annotated
 import typer
 
 from cli.shared.judges import (
+    UNTRAINED,
     EngineOptions,
     default_judges,
     load_default_judges,
     load_named_judges,
     name_gpu,
     named_sources,
+    trained_tasks,
 )
 from cli.shared.options import (
     BaseUrl,
@@ -38,6 +40,10 @@ from judging.tasks import get_task
 
 logger = logging.getLogger("custos.serve")
 
+MOST = 1_000_000
+"""Largest of the numbers and sizes that a service may be given."""
+LONGEST_S = 86_400.0
+"""Longest of its waits."""
 TlsFile = Annotated[
     Path | None,
     typer.Option(
@@ -58,14 +64,14 @@ def serve(
     allow_open: Annotated[bool, typer.Option("--allow-open")] = False,
     image_hosts: Annotated[list[str] | None, typer.Option("--image-host")] = None,
     cache: Annotated[Path | None, typer.Option(callback=output_folder)] = None,
-    cache_mb: Annotated[int, typer.Option(min=1)] = 512,
+    cache_mb: Annotated[int, typer.Option(min=1, max=MOST)] = 512,
     share_cache: Annotated[bool, typer.Option("--share-cache")] = False,
-    queue: Annotated[int, typer.Option(min=1)] = 512,
-    key_rate: Annotated[int | None, typer.Option(min=1)] = None,
+    queue: Annotated[int, typer.Option(min=1, max=MOST)] = 512,
+    key_rate: Annotated[int | None, typer.Option(min=1, max=MOST)] = None,
     key_share: Annotated[float, typer.Option(min=0.01, max=1)] = 0.5,
-    deadline: Annotated[float, typer.Option(min=0.1)] = 120.0,
-    watchdog: Annotated[float, typer.Option(min=0.0)] = 600.0,
-    connections_per_address: Annotated[int, typer.Option(min=1)] = 512,
+    deadline: Annotated[float, typer.Option(min=0.1, max=LONGEST_S)] = 120.0,
+    watchdog: Annotated[float, typer.Option(min=0.0, max=LONGEST_S)] = 600.0,
+    connections_per_address: Annotated[int, typer.Option(min=1, max=MOST)] = 512,
     metrics_address: str | None = None,
     aliases: Annotated[list[str] | None, typer.Option("--alias")] = None,
     allow_unmeasured: Annotated[
@@ -122,6 +128,7 @@ def serve(
     """
     from serve.app import create_app
     from serve.calls.limits import Limits
+    from serve.chat import check_alias_names, check_aliases
     from serve.gate.gate import read_keys
     from serve.pages.routes import headline_example, warm_up
     from serve.pictures.received import RemoteImages
@@ -141,6 +148,11 @@ def serve(
     is_default = not judges and engine == "tree"
     load_judges = load_default_judges if is_default else load_named_judges
     allowed = frozenset(get_task(name).name for name in allow_unmeasured or ())
+    trained = {
+        name: tasks if tasks is None else {*tasks, *allowed}
+        for name, tasks in trained_tasks(sources, engine).items()
+    }
+    check_alias_names({**trained, UNTRAINED: None} if is_default else trained, models)
 
     def allow(judge: Judge) -> Judge:
         judge.allowed = allowed
@@ -188,14 +200,17 @@ def serve(
             operator, _, at = metrics_address.rpartition(":")
             if not (operator and at.isascii() and at.isdecimal()):
                 raise CustosError(f"--metrics-address '{metrics_address}': expected HOST:PORT")
-            for_operator = bind(operator.strip("[]"), int(at), is_guarded=True)
+            for_operator = bind(
+                operator.strip("[]"), int(at), is_guarded=True, option="--metrics-address"
+            )
             answer_operator(service.metrics, for_operator)
             logger.info("counters of all callers: %s/metrics", url(for_operator))
 
         def load_all() -> dict[str, Judge]:
-            loaded = load_judges(sources, models, load)
+            loaded = load_judges(sources, load)
             for judge in loaded.values():  # The untrained one too, which is not loaded by name.
                 allow(judge)
+            check_aliases(loaded, models)
             if engine == "tree":
                 name_gpu(logger.info)
             return loaded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from cli.shared.options import (
 )
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.judge.card import shipped_judges
+from judging.judge.card import read_card, run_folder, shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.fetched import EMBEDDED
@@ -52,29 +52,23 @@ def is_address(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def load_named_judges(
-    sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
-) -> dict[str, Judge]:
+def load_named_judges(sources: Mapping[str, str], load: Callable[[str], Judge]) -> dict[str, Judge]:
     """Load judges by their names; weights that several share are kept in memory once.
 
-    ``aliases`` map models that chat clients ask for to models that answer. Raises ``CustosError``
-    if a judge cannot be loaded, or none of them can answer for an alias.
+    Raises ``CustosError`` if a judge cannot be loaded.
     """
-    from serve.chat import check_aliases
-
     judges: dict[str, Judge] = {}
     for name, source in sources.items():
         judges[name] = load(source)
         share_weights(judges.values())
-    check_aliases(judges, aliases)
     return judges
 
 
 def load_default_judges(
-    sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
+    sources: Mapping[str, str], load: Callable[[str], Judge]
 ) -> dict[str, Judge]:
     """Load the shipped judges, and the untrained model for tasks that none of them takes."""
-    judges = load_named_judges(sources, aliases, load)
+    judges = load_named_judges(sources, load)
     others = tuple(judges.values())
     untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
     return {**judges, UNTRAINED: untrained}
@@ -165,6 +159,22 @@ def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
             raise CustosError(f"--judge '{text}': there is already a judge '{name}'")
         sources[name] = source
     return sources
+
+
+def trained_tasks(sources: Mapping[str, str], engine: str) -> dict[str, Collection[str] | None]:
+    """Read for which tasks judges were trained, without loading one; ``None`` for an untrained one.
+
+    ``sources`` and ``engine`` are those of :func:`named_sources`. Raises ``CustosError`` if a card
+    cannot be read.
+    """
+    from clients.remote_judge import remote_source
+
+    tasks: dict[str, Collection[str] | None] = {}
+    for name, source in sources.items():
+        run = remote_source(source)[1] if engine == "openai" else source
+        folder = run_folder(run) if run else None
+        tasks[name] = read_card(folder).tasks if folder else None
+    return tasks
 
 
 def share_weights(judges: Iterable[Judge]) -> None:
@@ -262,7 +272,7 @@ class EngineOptions:
 
             names = {name: name for name in default_judges()}
             load = load_named_judges if self.engine == "openai" else load_default_judges
-            grader = BestJudge(load(names, {}, self.load_judge))
+            grader = BestJudge(load(names, self.load_judge))
         if self.engine == "tree" and not any(map(is_address, sources)):
             name_gpu(lambda line: typer.echo(line, err=True))
         return grader

@@ -187,14 +187,15 @@ def _check_output(ctx: typer.Context, param: typer.CallbackParam, path: Path | s
 def own(keys: Collection[str], report: str | None = None) -> Callable[[Path], bool]:
     """Make a test for an earlier output: whether it begins with a JSON object of these keys.
 
-    The keys are those of every row of a JSONL file, or of the folder's file ``report``.
+    The keys are those of every row of a JSONL file, or of the folder's file ``report``; an empty
+    ``report`` stands for a JSON document itself.
     """
 
     def is_own(out: Path) -> bool:
         try:
             with (out if report is None else out / report).open("rb") as file:
                 value = json.loads(file.readline() if report is None else file.read())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return False
         return isinstance(value, dict) and value.keys() >= set(keys)
 
@@ -236,3 +237,13 @@ def claim(
         )
     kind = "exists already" if is_own is None else "exists and is no earlier output of this command"
     raise CustosError(f"{option} '{out}': {kind}; name a new file")
+
+
+def claim_json(out: Path | None, *shapes: Collection[str], sources: Iterable[Path] = ()) -> None:
+    """Claim the file of ``--json``, if it is given: what lies there must have the keys of a shape.
+
+    Each shape is of a document that the command writes. Raises ``CustosError`` as :func:`claim`.
+    """
+    if out is not None:
+        tests = [own(keys, report="") for keys in shapes]
+        claim(out, lambda file: any(test(file) for test in tests), option="--json", sources=sources)

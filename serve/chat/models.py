@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -101,14 +101,37 @@ def nearest_model(name: str, known: Collection[str]) -> str | None:
     return next(iter(get_close_matches(name[:LONGEST_NAME], known, n=1)), None)
 
 
+def check_alias_names(
+    trained: Mapping[str, Collection[str] | None], aliases: Mapping[str, str]
+) -> None:
+    """Raise ``CustosError`` for an alias that no judge can answer, before any judge is loaded.
+
+    ``trained`` has the tasks of each judge, ``None`` for an untrained one. What these do not tell
+    is left to :func:`check_aliases`.
+    """
+    known = {name for name, tasks in trained.items() if tasks is None}
+    for contract in CHAT_CONTRACTS:
+        able = [name for name, tasks in trained.items() if tasks is None or contract.task in tasks]
+        known |= {f"{PREFIX}{contract.name}@{name}" for name in able}
+        known |= {f"{PREFIX}{contract.name}"} if able else set()
+    for alias, name in aliases.items():
+        if name not in known:
+            alike = sorted(each for each in known if ("@" in each) == ("@" in name))
+            raise _no_model(alias, name, alike)
+
+
 def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> None:
     """Raise ``CustosError`` unless every alias stands for a model and hides none."""
     for alias, name in aliases.items():
         if _find(judges, alias):
             raise CustosError(f"--alias '{alias}={name}': there is a model '{alias}' already")
         if not _find(judges, name):
-            known = ", ".join(model_name for model_name, _ in _all_models(judges))
-            raise CustosError(f"--alias '{alias}={name}': no such model here; there are: {known}")
+            raise _no_model(alias, name, [known for known, _ in _all_models(judges)])
+
+
+def _no_model(alias: str, name: str, known: Iterable[str]) -> CustosError:
+    there = ", ".join(known)
+    return CustosError(f"--alias '{alias}={name}': no such model here; there are: {there}")
 
 
 def _all_models(judges: Mapping[str, Judge]) -> Iterator[tuple[str, ChatModel]]:

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from email.message import Message as Headings
 from pathlib import Path
@@ -129,6 +129,8 @@ def parse_keys(entries: Iterable[tuple[str, str]]) -> tuple[AccessKey, ...]:
     an entry is no key or is easily guessed, or a name or key occurs twice.
     """
     keys: list[AccessKey] = []
+    first: dict[str | bytes, str] = {}
+    """Where each name and each digest stands first."""
     for number, (entry, location) in enumerate(entries, 1):
         text = entry.strip()
         if named := NAMED_KEY.fullmatch(text):
@@ -145,11 +147,13 @@ def parse_keys(entries: Iterable[tuple[str, str]]) -> tuple[AccessKey, ...]:
             )
         else:
             keys.append(AccessKey(f"key-{number}", _digest(text)))
-    for value, count in Counter(key.name for key in keys).items():
-        if count > 1:
-            raise CustosError(f"the name '{value}' of an access key occurs twice")
-    if len({key.sha256 for key in keys}) < len(keys):
-        raise CustosError("an access key occurs twice")
+        key = keys[-1]
+        for value, what in ((key.name, f"the name '{key.name}'"), (key.sha256, "this access key")):
+            if value in first:
+                raise CustosError(
+                    f"{location}: {what} stands already in {first[value]}; remove one of them"
+                )
+            first[value] = location
     return tuple(keys)
 
 

@@ -96,7 +96,10 @@ class VerdictCache:
             for connection in (self._writer, self._reader):
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         except (OSError, sqlite3.Error) as error:
-            raise CustosError(f"cache {folder}: cannot be opened: {error}") from None
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise CustosError(
+                f"--cache '{folder}': cannot be opened ({reason}); name another folder"
+            ) from None
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Verdict]:
         """Look up the verdicts that are there for some keys. Nobody who writes delays this.

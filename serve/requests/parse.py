@@ -48,6 +48,12 @@ PART_BYTES = 65_536
 """Bytes of a body that are looked through at once."""
 MOST_ALSO_NAMED = 5
 """Most wrong fields of a request that an error names beside the first."""
+TEXT_FIELDS = tuple(
+    name
+    for name, field in JudgeRequest.model_fields.items()
+    if field.annotation in (str, str | None, tuple[str, ...])
+)
+"""Fields of a request that hold a text, or texts whose characters count together."""
 T = TypeVar("T")
 
 
@@ -163,7 +169,7 @@ def refusal(error: CustosError, prefix: str = "") -> ApiError:
 
 def check_request(request: JudgeRequest, prefix: str, limits: Limits) -> None:
     """Check that the texts, the seed and the number of pictures of a request are within limits."""
-    for name in ("question", "choices", "references", "responses", "criteria", "given_critique"):
+    for name in TEXT_FIELDS:
         value = getattr(request, name) or ""
         num_chars = sum(map(len, value))  # the same for a string and a tuple of strings
         if num_chars > limits.field_chars:

@@ -243,7 +243,7 @@ def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
     kill_after(models[2], len(models[2].seen) + 3)
     for fake in models:
         fake.seen.clear()
-    with serving(Service(load_named_judges({"m": "m"}, {}, lambda _: judge))) as client:
+    with serving(Service(load_named_judges({"m": "m"}, lambda _: judge))) as client:
         body = {"requests": [one.model_dump(mode="json") for one in asked(48)]}
         reply = client.post("/judge", json=body).json()
         found = [Verdict.model_validate(verdict) for verdict in reply["verdicts"]]

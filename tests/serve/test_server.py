@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pty
+import re
 import ssl
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,28 @@ def test_other_hosts_need_a_key(host: str) -> None:
 def test_a_guarded_service_may_be_reached_from_elsewhere() -> None:
     with bind("0.0.0.0", 0, is_guarded=True) as listener:
         assert listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "wrong"),
+    [
+        ("127.0.0.1", 99_999, "--port"),
+        ("127.0.0.1", None, "--port"),
+        ("192.0.2.1", 0, "--host"),  # an address of no machine
+        ("a..b", 0, "--host"),
+        ("ä" * 70, 0, "--host"),
+    ],
+)
+def test_an_address_that_cannot_be_used_names_the_option_that_is_wrong(
+    host: str, port: int | None, wrong: str
+) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        if port is None:
+            port = taken.getsockname()[1]
+        for option, named in ((None, wrong), ("--metrics-address", "--metrics-address")):
+            with pytest.raises(CustosError) as raised:
+                bind(host, port, is_guarded=True, option=option)
+            assert re.findall("--[a-z-]+", str(raised.value)) == [named]
 
 
 def test_a_hang_up_ends_a_service_whose_terminal_has_gone_and_no_other(judge: FakeJudge) -> None:

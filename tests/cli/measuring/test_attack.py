@@ -193,6 +193,18 @@ def test_no_file_of_an_evaluation_is_replaced(
     assert CliRunner().invoke(compare_app, [*two_runs, "--json", str(beside)]).exit_code == 0
 
 
+def test_the_comparison_replaces_an_earlier_one_and_nothing_else(
+    compare_app: typer.Typer, two_runs: tuple[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    for _ in range(2):
+        assert CliRunner().invoke(compare_app, [*two_runs, "--json", str(out)]).exit_code == 0
+    out.write_text('{"question": "mine"}\n')
+    with pytest.raises(CustosError, match="--json .*out.json"):
+        CliRunner().invoke(compare_app, [*two_runs, "--json", str(out)], catch_exceptions=False)
+    assert out.read_text() == '{"question": "mine"}\n'
+
+
 def run_compare(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["plan", "labels", *arguments], catch_exceptions=False)
 

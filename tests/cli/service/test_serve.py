@@ -61,6 +61,85 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     assert "--port" in result.stderr
 
 
+def refused_before_loading(monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
+    """The line of an error that comes before a judge is loaded."""
+    monkeypatch.setattr(
+        "cli.shared.judges.EngineOptions.load_judge", lambda *_, **__: pytest.fail("loaded")
+    )
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
+    result = CliRunner().invoke(app, ["serve", "--port", "0", *options])
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("judge", "model"),
+    [
+        ("qs=embedded-qs", "custos/nothing"),
+        ("qs=embedded-qs", "custos/qa@other"),
+        ("qs=embedded-qs", "custos/truthful-pair"),  # it was trained for another task
+        ("qs=embedded-qs", "qs"),  # a trained judge writes no free text
+        ("m=embedded", "gpt-5"),
+        ("", "custos/nothing"),
+        ("", "embedded-qs"),
+    ],
+)
+def test_an_alias_of_nothing_is_told_before_anything_is_loaded(
+    judge: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judges = ("--judge", judge) if judge else ()
+    error = refused_before_loading(monkeypatch, *judges, "--alias", f"gpt-4o={model}")
+    assert f"--alias 'gpt-4o={model}'" in error
+
+
+@pytest.mark.parametrize(
+    "aliases", [{"gpt-4o": "custos/qa"}, {"gpt-4o": "custos/qa@embedded-qs"}, {"m": "embedded"}]
+)
+def test_an_alias_of_what_is_served_by_default_is_taken(
+    aliases: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of the untrained judge, which is not loaded by name."""
+    served: list[Any] = []
+    monkeypatch.setattr(
+        "cli.shared.judges.EngineOptions.load_judge", lambda _, name, **__: KnowingJudge(name)
+    )
+    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
+    monkeypatch.setattr(
+        "serve.server.run", lambda app, service, listener, load, *_: served.append(load())
+    )
+    words = [word for alias, model in aliases.items() for word in ("--alias", f"{alias}={model}")]
+    result = CliRunner().invoke(app, ["serve", "--port", "0", *words])
+    assert result.exit_code == 0, result.output
+    assert served
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--queue",
+        "--key-rate",
+        "--cache-mb",
+        "--connections-per-address",
+        "--deadline",
+        "--watchdog",
+    ],
+)
+def test_sizes_and_waits_are_bounded(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"Invalid value for '{option}'" in refused_before_loading(monkeypatch, option, "9" * 20)
+
+
+@pytest.mark.parametrize("port", ["99999", "taken"])
+def test_a_wrong_address_of_the_operator_names_its_option(
+    port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bind("127.0.0.1", 0) as listener:
+        if port == "taken":
+            port = str(listener.getsockname()[1])
+        error = refused_before_loading(monkeypatch, "--metrics-address", f"127.0.0.1:{port}")
+    assert "--metrics-address" in error
+    assert "--port" not in error
+
+
 @pytest.mark.parametrize(
     ("options", "allowed"), [([], set()), (["--allow-unmeasured", "criterion"], {"criterion"})]
 )

@@ -284,6 +284,29 @@ def test_no_command_writes_over_a_file_that_it_reads(
     assert not Path("new.json").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bench table truthfulvqa --graded a.json",
+        "bench table truthfulvqa m=a.json n=b.json",
+        "bench compare truthfulvqa a.json b.json",
+        "bench lal --results a.json",
+        "prep construct statistics --in a.json",
+    ],
+)
+def test_figures_replace_no_file_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.json", "b.json"):
+        Path(name).write_text("[]")
+    for mine in ('{"question": "a"}\n{"question": "b"}\n', "[1]", "[" * 100_000):
+        Path("mine.json").write_text(mine)
+        line = refusal(*command.split(), "--json", "mine.json")
+        assert "--json 'mine.json': exists and is no earlier output" in line
+        assert Path("mine.json").read_text() == mine
+
+
 def test_only_what_the_same_command_wrote_is_claimed(tmp_path: Path) -> None:
     """Rows by their keys, a folder by its report; what is empty, and what is new, always."""
     rows, folder = tmp_path / "rows.jsonl", tmp_path / "out"

@@ -186,8 +186,9 @@ def test_keys_come_from_a_file_or_the_environment(
         ("k" * 16 + " # mine\n", "line 1: expected NAME"),
         ("alice: " + "f" * 63, "line 1: expected NAME"),
         ("two words: " + "f" * 64, "line 1: expected NAME"),
-        (f"{named('a', ALICE)}\n{named('a', BOB)}\n", "the name 'a' of an access key occurs twice"),
-        (f"{named('a', ALICE)}\n{ALICE}\n", "an access key occurs twice"),
+        (f"{named('a', ALICE)}\n\n{named('a', BOB)}\n", "keys' line 3: the name 'a' .* line 1"),
+        (f"# mine\n{named('a', ALICE)}\n{ALICE}\n", "keys' line 3: this access key .* line 2"),
+        (f"{named('key-2', ALICE)}\n{BOB}\n", "keys' line 2: the name 'key-2' .* line 1"),
     ],
 )
 def test_what_is_no_key_is_refused_and_not_shown(

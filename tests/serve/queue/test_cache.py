@@ -148,6 +148,23 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
         VerdictCache(tmp_path, 1_000_000)
 
 
+@pytest.mark.parametrize("place", ["a file", "a folder below a file", "a folder named as the file"])
+def test_a_folder_that_cannot_be_used_is_named_without_the_number_of_an_error(
+    tmp_path: Path, place: str
+) -> None:
+    folder = tmp_path / "here"
+    if place == "a folder named as the file":
+        (folder / FILE).mkdir(parents=True)
+    else:
+        folder.touch()
+    if place == "a folder below a file":
+        folder /= "below"
+    with pytest.raises(CustosError) as raised:
+        VerdictCache(folder, 1_000_000)
+    assert str(raised.value).startswith(f"--cache '{folder}': ")
+    assert "Errno" not in str(raised.value)
+
+
 FAULTS = ("database or disk is full", "disk I/O error", "database is locked")
 
 

@@ -182,6 +182,22 @@ def test_field_lengths_are_bounded_over_all_parts(client: TestClient) -> None:
     assert refused(client, row(references=[half, half, "y"]))[0] == "references"
 
 
+SCHEMA = JudgeRequest.model_json_schema()["properties"]
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMA if name not in ("images", "metadata")])
+def test_every_text_of_a_request_has_the_bound_of_its_service(judge: FakeJudge, name: str) -> None:
+    """A name that is longer is refused for not being known."""
+    content = row()
+    if name == "responses":
+        del content["response"]
+    text = "x" * 61
+    content[name] = [text] if SCHEMA[name].get("type") == "array" else text
+    service = Service({"a": judge}, Limits(field_chars=60))
+    with TestClient(create_app(service)) as client:
+        assert refused(client, content)[0] == name
+
+
 def test_pictures_of_a_request_and_of_a_call_are_bounded(client: TestClient) -> None:
     for images in ([picture()] * (LIMITS.images + 1), [picture((4001, 4000), mode="1")]):
         assert refused(client, row(images=images))[0] == "images"
