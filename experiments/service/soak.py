@@ -64,7 +64,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--judge", default="embedded-ea", help="Default: embedded-ea")
     parser.add_argument("--minutes", type=float, default=60.0, help="of attacks. Default: 60")
-    parser.add_argument("--clients", type=int, default=2, help="good clients. Default: 2")
+    parser.add_argument(
+        "--clients",
+        type=int,
+        default=1,
+        help="good clients. Default: 1, which needs less than a third of two cores",
+    )
     parser.add_argument("--attackers", type=int, default=8, help="of each hostile key. Default: 8")
     parser.add_argument(
         "--every", type=float, default=10.0, help="seconds of a sample. Default: 10"
