@@ -85,7 +85,7 @@ def grade(
             your own columns with the verdict beside them.
         judge: Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of a custos
             serve; several URLs, each with --judge, share the rows. Default: for every row the
-            shipped judge that knows its rubric best.
+            shipped judge on the embedded backbone that knows its rubric best.
         table: Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.
         ray: Grade many files with workers on the Ray cluster at this address (auto: the one that
             this machine belongs to), or on this machine alone (local). --in and --out are then

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.judges import default_judges
 from cli.shared.measuring import Batch, KeptMeasurement, RetryFailed, read_examples
 from cli.shared.options import RivalOptions, command_line, read_assignments, with_groups
 from cli.shared.outputs import OutFolder, claim, own
@@ -19,7 +18,7 @@ from evaluation.report.markdown import number, with_interval
 from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.judge import Judge
-from judging.judge.card import CARD_FILE, SHIPPED
+from judging.judge.card import CARD_FILE, SHIPPED, shipped_judges
 from judging.models.fetched import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED, is_made
 from judging.models.gguf_files import NAMED
 from judging.scoring.ask_model import WINDOW
@@ -42,7 +41,7 @@ def judges(name: Annotated[str | None, typer.Argument()] = None) -> None:
     Options:
         name: A shipped judge. Default: a table of all.
     """
-    names = default_judges()
+    names = shipped_judges()
     if name is None:
         typer.echo("\n".join(in_columns([HEADINGS, *map(measured, names)])) + f"\n\n{NOTE}")
         return

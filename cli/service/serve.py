@@ -94,8 +94,8 @@ def serve(
 
     Options:
         judges: Serve this judge: a run folder, a shipped judge, or a backbone for an untrained one.
-            NAME=RUN gives it another name. May be repeated. Default: every shipped judge, and the
-            untrained model for tasks that none of them takes.
+            NAME=RUN gives it another name. May be repeated. Default: the shipped judges on
+            the embedded backbone, and their untrained model for tasks that none of them takes.
         port: Listen on this port; 0 takes a free one.
         host: Listen on this address.
         api_key_file: Read access keys from this file, one on each line: NAME: and the key's

@@ -23,7 +23,7 @@ from cli.shared.options import (
 )
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.judge.card import read_card, run_folder, shipped_judges
+from judging.judge.card import read_card, run_folder, shipped_judges_on_embedded
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.fetched import EMBEDDED
@@ -67,7 +67,7 @@ def load_named_judges(sources: Mapping[str, str], load: Callable[[str], Judge]) 
 def load_default_judges(
     sources: Mapping[str, str], load: Callable[[str], Judge]
 ) -> dict[str, Judge]:
-    """Load the shipped judges, and the untrained model for tasks that none of them takes."""
+    """Load the judges, and the untrained model for tasks that none of them takes."""
     judges = load_named_judges(sources, load)
     others = tuple(judges.values())
     untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
@@ -129,8 +129,8 @@ def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
 
 
 def default_judges() -> list[str]:
-    """Name the shipped judges."""
-    names = shipped_judges()
+    """Name the judges that are loaded where none is named: the shipped ones on ``embedded``."""
+    names = shipped_judges_on_embedded()
     if not names:
         raise CustosError(
             "no judge came with this installation: name one with --judge NAME=RUN, where RUN is a "
@@ -249,7 +249,7 @@ class EngineOptions:
         return JudgeClient.connect(source, **self._service_options(source))
 
     def load_grader(self, sources: Sequence[str]) -> Grader:
-        """Load a judge, connect to services, or load all shipped judges if nothing is named.
+        """Load a judge, connect to services, or load the default judges if nothing is named.
 
         Raises ``CustosError`` as :meth:`load_judge_or_service`, if no service answers, or if one of
         several sources is no address.

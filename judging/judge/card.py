@@ -185,6 +185,12 @@ def shipped_judges() -> list[str]:
     return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
 
 
+def shipped_judges_on_embedded() -> list[str]:
+    """List the shipped judges on an embedded backbone: others need more fetched and more memory."""
+    cards = {name: (SHIPPED / name / CARD_FILE).read_bytes() for name in shipped_judges()}
+    return [name for name in cards if json.loads(cards[name])["backbone"] in (EMBEDDED, EMBEDDED_2)]
+
+
 BACKBONE_FILE = "config.json"
 BACKBONES = ("embedded", EMBEDDED, EMBEDDED_2, *NAMED)
 """Names of models that need no hub."""

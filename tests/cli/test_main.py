@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from judging.judge import Judge
-from judging.judge.card import shipped_judges
+from judging.judge.card import shipped_judges, shipped_judges_on_embedded
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest
+from tests.real_weights.made_up import MARKS
 
 VERBS = ("prep", "bench", "eval", "compare", "grade", "serve", "judges", "recipe", "backbone")
 OUTPUTS = ("json_out", "markdown_out", "html_out")
@@ -154,6 +155,7 @@ EXPECTED = {
     "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},
     "embedded-pair": {("truthful-pair", "A")},
     "embedded-qs": {("hieval-qs", "Correct")},
+    "qwen-qs": {("hieval-qs", "Correct")},
 }
 """Labels of the example rows, which are plain cases."""
 
@@ -220,7 +222,9 @@ def test_one_task_in_words() -> None:
 
 
 @pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("name", shipped_judges())
+@pytest.mark.parametrize(
+    "name", [*shipped_judges_on_embedded(), pytest.param("qwen-qs", marks=MARKS)]
+)
 def test_a_shipped_judge_grades_the_rows_of_its_tasks(name: str) -> None:
     judge = Judge.load(name)
     assert judge.card

@@ -280,11 +280,12 @@ def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
     with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
         default_judges()
-    for name in ("b", "a"):
+    backbones = {"c": "embedded@2", "b": "embedded@1", "a": "qwen2.5-coder-0.5b"}
+    for name, backbone in backbones.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / CARD_FILE).touch()
+        (tmp_path / name / CARD_FILE).write_text(json.dumps({"backbone": backbone}))
     (tmp_path / "notes").mkdir()
-    assert default_judges() == ["a", "b"]
+    assert default_judges() == ["b", "c"], "the other one would fetch its backbone"
 
 
 def test_names_and_sources() -> None:

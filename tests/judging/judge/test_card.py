@@ -165,7 +165,8 @@ QS = card(hieval_qs=ANY)
 REFERENCE, BOTH = card(truthful_pair=("reference",)), card(truthful_pair=("plain", "reference"))
 OTHER_RUBRIC = (
     "^field 'variant': judge 'mine' was trained for hieval-qs under plain/any, not .*; take "
-    "embedded-ea or embedded-qs, which know it .--judge.*set variant to 'plain' and reference_mode"
+    "embedded-ea or embedded-qs or qwen-qs, which know it .--judge.*set variant to 'plain' and "
+    "reference_mode"
 )
 NO_EA = r"for hieval-qs, not 'hieval-ea'; set task to .* or take a judge .*\(--judge embedded-ea\)$"
 
