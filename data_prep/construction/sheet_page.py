@@ -42,7 +42,7 @@ class PageItem:
     cells: Sequence[object]
     """Its cells in the file that the page saves; ``None`` where an answer or a stamp goes."""
     texts: Mapping[str, str]
-    """What people see, each text under its heading."""
+    """Texts that people see, by their headings."""
     pictures: Sequence[str] = ()
     """Data URLs."""
     asides: Mapping[str, str] = field(default_factory=dict)

@@ -80,7 +80,7 @@ class Flip(Frozen):
 
 
 class StabilityCheck(Frozen):
-    """The share of labels that one change turns."""
+    """Share of labels that one change turns."""
 
     summary: str
     flips: Share
@@ -88,7 +88,7 @@ class StabilityCheck(Frozen):
 
 
 class StabilityReport(Frozen):
-    """The share of labels that each change turns."""
+    """Shares of labels that changes turn, by change."""
 
     checks: dict[str, StabilityCheck]
 
@@ -121,7 +121,7 @@ class AttackExample(Frozen):
 
 
 class FamilyReport(Frozen):
-    """The report on one family of attacks."""
+    """Report on one family of attacks or controls."""
 
     summary: str
     called_correct: Share
@@ -134,7 +134,7 @@ class FamilyReport(Frozen):
 
 
 class AttackReport(Frozen):
-    """The report on a judge under attacks, with right responses as controls."""
+    """Report on a judge under attacks, with right responses as controls."""
 
     n: int
     """Number of rows."""
@@ -147,9 +147,9 @@ class AttackReport(Frozen):
     all_attacks: Share
     all_controls: Share
     floors: tuple[AtFloor, ...]
-    """What is accepted if Correct counts only from a confidence on; empty without confidences."""
+    """Shares that are called Correct from a confidence on; empty without confidences."""
     stability: StabilityReport | None
-    """Whether changes that mean nothing change the label."""
+    """Labels that turn under changes that mean nothing."""
     search: SearchSummary | None
     """Suffixes that turn wrong answers into Correct."""
     statuses: dict[str, int]

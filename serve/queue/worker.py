@@ -156,8 +156,8 @@ class Worker:
         self._windows: list[Window[ModelJob]] = []
         """Those that run. Each has interrupted the one before it."""
         self._interrupting = threading.RLock()
-        """Held by the one of the threads that compute passes which runs what interrupts them, as
-        that may be interrupted in its turn."""
+        """Several threads compute passes. Only the one that holds this runs an interrupting window,
+        which may itself be interrupted in the same thread."""
         self._interrupted_s = 0.0
         """Seconds of all windows that interrupted another."""
         self._closed = False
@@ -266,9 +266,10 @@ class Worker:
         return window
 
     def _let_others_go_first(self) -> None:
-        """Run scores that are due before the window that has come to a layer or to a token.
+        """Run waiting scores that are due before the running window; then that goes on.
 
-        Raises ``Abandoned`` if nobody waits for anything of it.
+        Called before every layer of the model and after every token of a text. Raises ``Abandoned``
+        if nobody waits for the running window any more.
         """
         self.watchdog.beat()
         if not self._interrupting.acquire(blocking=False):
@@ -280,9 +281,8 @@ class Worker:
                 if self._closed or all(job.is_dropped for job in window):
                     raise Abandoned
                 is_text = window[0].kind == "text"
-                if not self._lanes.num_jobs:
-                    return
-                if is_text and not self._pace.may_interrupt_text(start):
+                is_paced = is_text and not self._pace.may_interrupt_text(start)
+                if is_paced or not self._lanes.num_jobs:
                     return
                 with self._changed:
                     before = math.inf if is_text else window.due

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -64,6 +65,19 @@ class Writer(FakeJudge):
                 on_text(request, Pass(), f"{number} ")
         for request in batch:
             yield self.verdict_on(request, 0.9)
+
+
+async def ended(worker: Worker) -> None:
+    worker.stop()
+    await asyncio.to_thread(worker.close)
+    await asyncio.sleep(0)
+
+
+def submitted(worker: Worker, caller: str, kind: Any, name: str, words: int) -> ModelJob:
+    request = JudgeRequest.model_validate(row(id=name, response="word " * words))
+    job = ModelJob("a", kind, words, request, caller=caller)
+    worker.submit(caller, [job])
+    return job
 
 
 PAIR = JudgeRequest(
@@ -268,9 +282,7 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
 
         await run_and_drop("ab", "ab")
         await run_and_drop("abc", "b")
-        worker.stop()
-        await asyncio.to_thread(worker.close)
-        await asyncio.sleep(0)
+        await ended(worker)
 
     asyncio.run(main())
     assert [len(batch) for batch in judge.batches] == [2, 3, 1, 1]
@@ -322,9 +334,7 @@ def test_a_window_ends_when_another_caller_comes(monkeypatch: pytest.MonkeyPatch
         await asyncio.wait([job.future for job in jobs])
         ids = [job.future.result().id for job in jobs]
         assert ids == list("abcdefghij")
-        worker.stop()
-        await asyncio.to_thread(worker.close)
-        await asyncio.sleep(0)
+        await ended(worker)
 
     asyncio.run(main())
     order = [name for batch in judge.batches for name in batch]
@@ -361,22 +371,15 @@ def test_a_short_job_interrupts_a_long_one_and_no_longer_one_does() -> None:
             Watchdog(0),
         )
 
-        def submit(caller: str, name: str, words: int) -> ModelJob:
-            request = JudgeRequest.model_validate(row(id=name, response="word " * words))
-            job = ModelJob("a", "score", words, request, caller=caller)
-            worker.submit(caller, [job])
-            return job
-
-        jobs = [submit("one", "long", 600)]
+        submit = partial(submitted, worker)
+        jobs = [submit("one", "score", "long", 600)]
         while not judge.batches:
             await asyncio.sleep(0.001)
-        jobs += [submit("two", "longer", 700), submit("three", "short", 60)]
+        jobs += [submit("two", "score", "longer", 700), submit("three", "score", "short", 60)]
         await asyncio.wait([jobs[-1].future])
         assert not jobs[0].future.done()
         await asyncio.wait([job.future for job in jobs])
-        worker.stop()
-        await asyncio.to_thread(worker.close)
-        await asyncio.sleep(0)
+        await ended(worker)
 
     asyncio.run(main())
     assert judge.batches[0] == ["long", "short", "long", "longer"]
@@ -392,13 +395,7 @@ def test_what_a_model_reads_for_a_text_is_interrupted_and_ends_when_nobody_waits
     async def main() -> None:
         lanes = Lanes[ModelJob](["a"], max_jobs=99, max_tokens=9999, window_tokens=9999)
         worker = Worker({"a": judge}, lanes, lambda name, count, each: None, watchdog)
-
-        def submit(caller: str, kind: Any, name: str, words: int) -> ModelJob:
-            request = JudgeRequest.model_validate(row(id=name, response="word " * words))
-            job = ModelJob("a", kind, words, request, caller=caller)
-            worker.submit(caller, [job])
-            return job
-
+        submit = partial(submitted, worker)
         text = submit("one", "text", "text", 900)  # layers of a second, thrice the watchdog's
         while not judge.batches:
             await asyncio.sleep(0.001)
@@ -414,9 +411,7 @@ def test_what_a_model_reads_for_a_text_is_interrupted_and_ends_when_nobody_waits
             await asyncio.wait([submit("two", "score", "after", 5).future])
             assert time.monotonic() - start < 5  # of 9 s
         assert lanes.short_tokens < 9000  # what was dropped tells nothing of the model's speed
-        worker.stop()
-        await asyncio.to_thread(worker.close)
-        await asyncio.sleep(0)
+        await ended(worker)
 
     asyncio.run(main())
     assert judge.batches[0] == ["text", "short", "text", "after", "after"]
