@@ -76,7 +76,7 @@ class Step(Generic[RowT, ReplyT]):
     row_type: type[RowT]
     reply_type: type[ReplyT]
     instruction: ClassVar[str]
-    """Text for the model, the same for every row; steps whose text depends on the row set a template."""
+    """Text for the model, the same for all rows; a step that fills in each row has a template."""
     shows_images: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
