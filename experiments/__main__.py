@@ -8,17 +8,12 @@ from importlib import import_module
 from judging.errors import known_error
 
 PROGRAMS = {
-    "charthal_folds": "findings",
-    "data_plane": "cost",
     "gpu_hour": "gpu_hour",
     "interval_coverage": "findings",
-    "labelling_hour": "findings",
-    "quantised_verdicts": "findings",
     "scoring_speed": "cost",
     "service_load": "cost",
     "soak": "service",
     "training_speed": "cost",
-    "vision_warmup": "vision",
 }
 """Every program and its folder."""
 

@@ -31,7 +31,7 @@ def test_every_program_has_a_command_line() -> None:
 
 def test_an_unknown_name_lists_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nothing"]) == 2
-    assert "  charthal_folds\n" in capsys.readouterr().err
+    assert "  soak\n" in capsys.readouterr().err
 
 
 def test_a_known_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

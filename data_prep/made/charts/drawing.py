@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from data_prep.made.charts.scenes import (
-    NAME,
-    NAMED,
-    PALETTES,
-    VALUES,
-    ChartScene,
-    Fact,
-    Style,
-    diagonal_range,
-)
+from data_prep.made.charts.scenes import NAMED, PALETTES, ChartScene, Style, diagonal_range
 from data_prep.tables.cells import content_name, save_image
 
 if TYPE_CHECKING:
@@ -36,10 +26,6 @@ Point = npt.NDArray[np.float64]
 DPI = 100
 TOP = 10
 """Upper end of value axes."""
-BESIDE_AXIS = -0.5
-"""Position of tick labels, in units of the values."""
-ABOVE = 0.15
-"""Distance of the visible end of a bar beyond its value."""
 INK, GRID = "#222222", "#cccccc"
 WITHOUT_AXES = ("pie", "table", "polygon", "angles", "counting")
 MARKERS = {"circles": "o", "squares": "s", "triangles": "^", "stars": "*"}
@@ -48,55 +34,24 @@ MARKERS = {"circles": "o", "squares": "s", "triangles": "^", "stars": "*"}
 IMAGE_FOLDER = "images"
 
 
-@dataclass(frozen=True)
-class ItemPosition:
-    """A position at which facts of an item are to be seen."""
-
-    item: int
-    x: float
-    y: float
-    facts: tuple[Fact, ...]
-
-
-Positions = list[ItemPosition]
-"""Positions of every item's name and values, each at least once."""
-
-
 def render(scene: ChartScene, style: Style) -> bytes:
     """Draw a scene as a PNG of at most 32 colours, ``style.width`` x ``style.height`` pixels."""
-    return render_with_positions(scene, style)[0]
-
-
-def render_with_positions(scene: ChartScene, style: Style) -> tuple[bytes, Positions]:
-    """Draw a scene as a PNG; return it with the positions of its names and values, in pixels.
-
-    Positions count from the upper left corner. The value of a bar is at its end, that of a slice in
-    its middle; the name and the number of counted shapes are at every shape.
-    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
 
     figure = Figure(figsize=(style.width / DPI, style.height / DPI), dpi=DPI, facecolor=style.paper)
     canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
-    drawing = _Drawing(figure, scene, style)
-    positions = getattr(drawing, scene.kind)()
+    getattr(_Drawing(figure, scene, style), scene.kind)()
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     file = io.BytesIO()
     picture.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", compress_level=9)
-    pixels = drawing.axes.transData.transform([(place.x, place.y) for place in positions])
-    return file.getvalue(), [
-        replace(position, x=float(x), y=float(style.height - y))
-        for position, (x, y) in zip(positions, pixels, strict=True)
-    ]
+    return file.getvalue()
 
 
 class _Drawing:
-    """The axes of a picture, and a method for each kind of scene that draws it on them.
-
-    The method returns the positions of names and values, in units of the axes.
-    """
+    """The axes of a picture, and a method for each kind of scene that draws it on them."""
 
     def __init__(self, figure: Figure, scene: ChartScene, style: Style) -> None:
         self.scene, self.style = scene, style
@@ -128,48 +83,36 @@ class _Drawing:
         self.axes.set_yticks(range(0, TOP + 1, 1 if self.style.height > 224 else 2))
         self.axes.set_ylim(0, TOP + 0.8)
 
-    def _ends(
-        self, xs: Iterable[float], values: Sequence[int], column: int = 0, gap: float = 0.1
-    ) -> Positions:
-        """Find the positions of values that are the ends of bars, points or peaks.
-
-        The values are written above the ends, where the style asks for it.
-        """
-        positions = []
-        for item, (x, value) in enumerate(zip(xs, values, strict=True)):
-            if self.style.values:
+    def _write_ends(self, xs: Iterable[float], values: Sequence[int], gap: float = 0.1) -> None:
+        """Write values above the ends of bars, points or peaks, where the style asks for it."""
+        if self.style.values:
+            for x, value in zip(xs, values, strict=True):
                 self._write(x, value + gap, str(value), va="bottom")
-            positions.append(ItemPosition(item, x, value + ABOVE, (VALUES[column],)))
-        return positions
 
-    def bar(self) -> Positions:
+    def bar(self) -> None:
         self.axes.bar(self.xs, self.values, self.style.thickness, color=self.colours)
         self.axes.set_xticks(self.xs, self.names)
         self._value_axis()
-        return _names(self.xs) + self._ends(self.xs, self.values)
+        self._write_ends(self.xs, self.values)
 
-    def hbar(self) -> Positions:
+    def hbar(self) -> None:
         self.axes.barh(self.xs, self.values, self.style.thickness, color=self.colours)
         self.axes.set_yticks(self.xs, self.names)
         self.axes.invert_yaxis()
         self.axes.set_xticks(range(0, TOP + 1, 2))
         self.axes.set_xlim(0, TOP + 0.8)
-        ends: Positions = []
-        for y, value in zip(self.xs, self.values, strict=True):
-            if self.style.values:
+        if self.style.values:
+            for y, value in zip(self.xs, self.values, strict=True):
                 self._write(value + 0.15, y, str(value), ha="left")
-            ends.append(ItemPosition(y, value + ABOVE, y, VALUES[:1]))
-        return [replace(name, x=name.y, y=name.x) for name in _names(self.xs)] + ends
 
-    def grouped(self) -> Positions:
-        ends: Positions = []
+    def grouped(self) -> None:
         width = 0.4 if self.style.thickness > 0.6 else 0.34
         for number, (column, values) in enumerate(
             zip(self.scene.columns, self.scene.values, strict=True)
         ):
             xs = [x + (number - 0.5) * width for x in self.xs]
             self.axes.bar(xs, values, width, color=NAMED[column], label=column)
-            ends += self._ends(xs, values, number)
+            self._write_ends(xs, values)
         self.axes.set_xticks(self.xs, self.names)
         self._value_axis()
         self.axes.set_ylim(0, TOP + 2.5)
@@ -178,39 +121,34 @@ class _Drawing:
             columnspacing=0.8, handletextpad=0.3,
             prop={"family": self.style.font, "size": self.points},
         )  # fmt: skip
-        return _names(self.xs) + ends
 
-    def line(self) -> Positions:
+    def line(self) -> None:
         dash, marker = self.style.dash, self.style.marker
         colour = self.palette[0]
         self.axes.plot(self.xs, self.values, dash, color=colour, marker=marker, markersize=5)
         self.axes.set_xticks(self.xs, self.names)
         self.axes.set_xlim(-0.3, len(self.names) - 0.7)
         self._value_axis()
-        return _names(self.xs) + self._ends(self.xs, self.values, gap=0.35)
+        self._write_ends(self.xs, self.values, gap=0.35)
 
-    def scatter(self) -> Positions:
+    def scatter(self) -> None:
         xs, ys = self.scene.values
         self.axes.scatter(xs, ys, s=28, c=self.colours, marker=self.style.marker)
-        positions = []
-        for item, (name, x, y) in enumerate(zip(self.names, xs, ys, strict=True)):
+        for name, x, y in zip(self.names, xs, ys, strict=True):
             self._write(x + 0.3, y + 0.15, name, ha="left", va="bottom")
-            positions.append(ItemPosition(item, float(x), float(y), (NAME, *VALUES)))
         self.axes.set_xticks(range(0, TOP + 1, 2))
         self.axes.set_xlim(0, TOP + 0.5)
         self._value_axis()
         if self.style.grid:
             self.axes.grid(color=GRID, linewidth=0.7)
-        return positions
 
-    def pie(self) -> Positions:
+    def pie(self) -> None:
         from matplotlib.patches import Wedge
 
         self.axes.set_xlim(-1.3, 1.3)
         self.axes.set_ylim(-1.3, 1.3)
         self.axes.set_aspect("equal")
         angle = 90.0  # from the top: slices have an order
-        positions: Positions = []
         ring, inside = 0.55 if self.style.framed else None, 0.72
         for number, (name, value) in enumerate(zip(self.names, self.values, strict=True)):
             end = angle + 360 * value / sum(self.values)
@@ -222,44 +160,35 @@ class _Drawing:
             x, y = math.cos(middle), math.sin(middle)
             red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
             ink = "white" if 3 * red + 6 * green + blue < 1000 else INK
-            positions.append(ItemPosition(number, inside * x, inside * y, VALUES[:1]))
-            positions.append(ItemPosition(number, 1.13 * x, 1.13 * y, (NAME,)))
             self._write(inside * x, inside * y, str(value), weight="bold", color=ink)
             side = "left" if x > 0.4 else "right" if x < -0.4 else "center"
             self._write(1.13 * x, 1.13 * y, name, ha=side)
             angle = end
-        return positions
 
-    def histogram(self) -> Positions:
+    def histogram(self) -> None:
         xs = [number + 0.5 for number in self.xs]
         self.axes.bar(xs, self.values, 1.0, color=self.palette[0], edgecolor="white")
         edges = [self.names[0].split("-")[0], *(name.split("-")[1] for name in self.names)]
         self.axes.set_xticks(range(len(edges)), edges)
         self._value_axis()
-        return _names(xs) + self._ends(xs, self.values)
+        self._write_ends(xs, self.values)
 
-    def table(self) -> Positions:
+    def table(self) -> None:
         lines = [("", *self.scene.columns), *zip(self.names, *self.scene.values, strict=True)]
         self.axes.set_xlim(0, len(lines[0]))
         self.axes.set_ylim(len(lines), 0)
-        facts: tuple[Fact, ...] = (NAME, *VALUES)
-        positions: Positions = []
         for row, line in enumerate(lines):
             if row == 0 or self.style.grid:
                 self.axes.axhline(row + 1, color=INK, linewidth=0.8)
             for column, cell in enumerate(line):
                 weight = "bold" if row == 0 or column == 0 else "normal"
                 self._write(column + 0.5, row + 0.5, str(cell), weight=weight)
-                if row:
-                    place = (column + 0.5, row + 0.5)
-                    positions.append(ItemPosition(row - 1, *place, (facts[column],)))
         if self.style.many_colours:
             self.axes.axhspan(0, 1, color=self.palette[0], alpha=0.25)
         if self.style.framed:
             self.axes.axvline(1, color=INK, linewidth=0.8)
-        return positions
 
-    def spectrum(self) -> Positions:
+    def spectrum(self) -> None:
         x = np.linspace(0, 100, 401)
         y = np.zeros_like(x)
         peaks = [float(name) for name in self.names]
@@ -273,9 +202,9 @@ class _Drawing:
         self._value_axis()
         for peak in () if self.style.values or not self.style.grid else peaks:
             self.axes.axvline(peak, color=GRID, linewidth=0.7)
-        return _names(peaks) + self._ends(peaks, self.values)
+        self._write_ends(peaks, self.values)
 
-    def polygon(self) -> Positions:
+    def polygon(self) -> None:
         sides = self.values
         if len(sides) == 3:
             corners = [(0.0, 0.0), _apex(sides[0], sides[1], sides[2]), (float(sides[2]), 0.0)]
@@ -290,9 +219,9 @@ class _Drawing:
             along = (end - start) / np.linalg.norm(end - start)
             spots.append(((start + end) / 2, np.array([-along[1], along[0]])))
         texts = [f"{name}={value}" for name, value in zip(self.names, sides, strict=True)]
-        return self._labels_beside(spots, turned.mean(axis=0), texts)
+        self._write_beside(spots, turned.mean(axis=0), texts)
 
-    def angles(self) -> Positions:
+    def angles(self) -> None:
         first, second, third = (math.radians(value) for value in self.values)
         far = math.sin(second)
         corners = [
@@ -304,7 +233,7 @@ class _Drawing:
         middle = turned.mean(axis=0)
         spots = [(each, (each - middle) / np.linalg.norm(each - middle)) for each in turned]
         texts = [f"{name} {value}°" for name, value in zip(self.names, self.values, strict=True)]
-        return self._labels_beside(spots, middle, texts)
+        self._write_beside(spots, middle, texts)
 
     def _outline(self, corners: list[tuple[float, float]]) -> Point:
         """Turn a polygon, fit it into a square of side 2, draw it; return corners, ``[N, 2]``."""
@@ -323,43 +252,32 @@ class _Drawing:
         self.axes.set_aspect("equal")
         return points
 
-    def _labels_beside(
+    def _write_beside(
         self, spots: Iterable[tuple[Point, Point]], middle: Point, texts: Iterable[str]
-    ) -> Positions:
+    ) -> None:
         """Write beside spots of an outline, each with a direction, away from the middle."""
-        positions: Positions = []
-        for number, ((spot, away), text) in enumerate(zip(spots, texts, strict=True)):
+        for (spot, away), text in zip(spots, texts, strict=True):
             if np.dot(away, spot - middle) < 0:
                 away = -away
             x, y = spot + (0.1 + 0.2 * abs(away[0])) * away
             x = min(max(x, -1.3), 1.3)
             side = "bottom" if away[1] > 0.5 else "top" if away[1] < -0.5 else "center"
             self._write(x, y, text, va=side)
-            positions.append(ItemPosition(number, float(x), float(y), (NAME, *VALUES[:1])))
-        return positions
 
-    def counting(self) -> Positions:
+    def counting(self) -> None:
         rng = Random(self.style.layout)
         cells = [(column, row) for column in range(4) for row in range(4)]
         rng.shuffle(cells)
         shaken = [(x + rng.uniform(-0.15, 0.15), y + rng.uniform(-0.15, 0.15)) for x, y in cells]
-        positions: Positions = []
-        for item, (name, count) in enumerate(zip(self.names, self.values, strict=True)):
-            start = len(positions)
+        start = 0
+        for name, count in zip(self.names, self.values, strict=True):
             colour, shape = name.split(" ")
             xs, ys = zip(*shaken[start : start + count], strict=True)
+            start += count
             size = (700 if shape == "stars" else 400) * self.style.thickness
             self.axes.scatter(xs, ys, s=size, c=NAMED[colour], marker=MARKERS[shape])
-            facts = (NAME, *VALUES[:1])
-            positions += [ItemPosition(item, x, y, facts) for x, y in zip(xs, ys, strict=True)]
         self.axes.set_xlim(-0.6, 3.6)
         self.axes.set_ylim(-0.6, 3.6)
-        return positions
-
-
-def _names(xs: Iterable[float]) -> Positions:
-    """Find the positions of names that are the ticks of the lower axis."""
-    return [ItemPosition(item, x, BESIDE_AXIS, (NAME,)) for item, x in enumerate(xs)]
 
 
 def _apex(left: float, right: float, base: float) -> tuple[float, float]:

@@ -10,13 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal
 
-Fact = Literal["name", "first value", "second value"]
-"""What can be read of an item."""
-NAME: Fact = "name"
-VALUES: tuple[Fact, Fact] = ("first value", "second value")
-"""By column."""
 View = Mapping[str, int]
 """Values of one column by item name, in the order drawn."""
 
@@ -66,16 +61,6 @@ class SceneKind:
         return all(low <= value <= high for value in values)
 
 
-class CaptionPiece(NamedTuple):
-    """A piece of a scene's caption."""
-
-    text: str
-    item: int
-    """Number of the item that it belongs to; -1: none."""
-    fact: Fact | None
-    """What it says of the item, if anything."""
-
-
 @dataclass(frozen=True)
 class ChartScene:
     """The exact data of one picture."""
@@ -105,18 +90,9 @@ class ChartScene:
 
         Several columns follow the kind, and every item then has one value for each.
         """
-        return "".join(piece.text for piece in self.caption())
-
-    def caption(self) -> list[CaptionPiece]:
-        """Split the line of :meth:`describe` into pieces that each say one thing."""
         head = self.kind if len(self.columns) == 1 else f"{self.kind} {' '.join(self.columns)}"
-        pieces = [CaptionPiece(f"{head}:", -1, None)]
-        for item, (name, *values) in enumerate(zip(self.names, *self.values, strict=True)):
-            pieces += [CaptionPiece(",", -1, None)] if item else []
-            pieces.append(CaptionPiece(f" {name}", item, NAME))
-            for value, fact in zip(values, VALUES, strict=False):
-                pieces.append(CaptionPiece(f" {value}", item, fact))
-        return pieces
+        items = zip(self.names, *self.values, strict=True)
+        return f"{head}: {', '.join(' '.join(map(str, item)) for item in items)}"
 
 
 def draw_scene(rng: Random, kind: SceneKind) -> ChartScene:

@@ -1,23 +1,19 @@
 """Pictures of scenes, rows about them, twins, and the wordings of responses."""
 
 import hashlib
-import io
 from collections import Counter, defaultdict
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 from data_prep.made.charts.operations import operations_for
 from data_prep.made.charts.responses import draw_exercise, frames, questions, steps
 from data_prep.made.charts.rows import PlannedRow, draw_pictures, plan_rows, write_charts
-from data_prep.made.charts.scenes import KINDS, NAME, VALUES, draw_scene
+from data_prep.made.charts.scenes import KINDS, draw_scene
 from data_prep.splits.manifest import load_generic
-from experiments.vision.pictures import draw_captioned
 from judging.files.pictures import read_image
 from judging.files.records import read_records
 from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING
@@ -43,33 +39,6 @@ def test_scenes_are_small_and_described_in_full(seed: int, name: str) -> None:
     assert tuple(part[0] for part in described) == scene.names
     for column, values in enumerate(scene.values):
         assert tuple(int(part[column + 1]) for part in described) == values
-
-
-@pytest.mark.parametrize("number", range(len(KINDS)))
-def test_items_stand_where_something_is_drawn(number: int) -> None:
-    captioned = draw_captioned(4, number)
-    scene = captioned.scene
-    assert scene.kind == list(KINDS)[number % len(KINDS)], "kinds take turns"
-    facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
-    for fact in facts:
-        items = {position.item for position in captioned.positions if fact in position.facts}
-        assert items == set(range(len(scene.names)))
-    if scene.kind == "counting":
-        names = Counter(place.item for place in captioned.positions if NAME in place.facts)
-        assert [names[item] for item in sorted(names)] == list(scene.values[0])
-    with Image.open(io.BytesIO(captioned.png)) as picture:
-        pixels = np.asarray(picture.convert("L"), dtype=int)
-    for x, y in ((position.x, position.y) for position in captioned.positions):
-        assert 0 <= x < pixels.shape[1]
-        assert 0 <= y < pixels.shape[0]
-        around = pixels[max(0, int(y) - 14) : int(y) + 14, max(0, int(x) - 14) : int(x) + 14]
-        assert np.ptp(around) > 30, "nothing but paper there"
-    # Captions come in pieces that each say one thing.
-    assert {(item, fact): text for text, item, fact in scene.caption() if fact} == {
-        (item, fact): f" {value}"
-        for fact, values in facts.items()
-        for item, value in enumerate(values)
-    }
 
 
 @settings(max_examples=100, deadline=None)

@@ -29,7 +29,6 @@ from data_prep.made.words.wordings import (
     wordings_of,
     words_of,
 )
-from experiments.vision.pictures import draw_captioned
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -72,8 +71,6 @@ def test_pictures_repeat() -> None:
     pairs = [list(generate_pairs(10, 8, "test", 0.3)) for _ in range(2)]
     assert pairs[0] == pairs[1]
     assert any(row.png for row in pairs[0])
-    pictures = [draw_captioned(3, number) for number in (0, 0, 1)]
-    assert pictures[0] == pictures[1] != pictures[2]
 
 
 WORDINGS = (Wording("a", "{x}"), Wording("b", "{x}!", held_out=True))

@@ -1,4 +1,4 @@
-"""What measures cost: loads of a service, rows from disk, speeds of scoring and training."""
+"""What measures cost: loads of a service, speeds of scoring and training."""
 
 import asyncio
 import json
@@ -10,7 +10,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from experiments.cost import data_plane
 from experiments.cost.load_generator import CONNECTION_FAILED, closed_loop, open_loop
 from experiments.cost.scoring_speed import compare_speed, export_llama
 from experiments.cost.service_load import measure, read_requests
@@ -90,20 +89,6 @@ def test_the_whole_measurement(tiny_folder: str, rows_per_call: int) -> None:
         "offline again",
         "plain app, 8 clients",
     ]
-
-
-def test_made_rows_are_read_to_the_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(data_plane, "PAUSE", 0.001)
-    data_plane.write_rows(tmp_path, 60)
-    lines = (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()
-    assert sum("images" in json.loads(line) for line in lines) == 20
-    data_plane.main(["--data", str(tmp_path), "--measured", "0", "--full", "0"])
-    measured = json.loads(capsys.readouterr().out)
-    assert measured["seconds_to_step_0"] > 0
-    assert 0 < measured["waiting_share"] < 1
-    assert set(measured["memory_mib"]) == {"at the end"}
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""The warm-up that made the vision tower of the embedded backbone."""
