@@ -8,7 +8,7 @@ The embedded backbone needs no hub. ``embedded@1`` is SmolLM2-135M-Instruct from
 wheel, grafted into ``Qwen2_5_VLForConditionalGeneration`` with a small random vision tower from a
 fixed seed. Its text logits equal the original Llama model's. It is converted once and then loaded
 from the user's cache folder. ``embedded@2`` is the same with a vision tower that reads drawn
-charts; ``vision_warmup``, a finished experiment, trained it, and its weights ship with this package.
+charts; ``vision_warmup``, a finished experiment, trained it, and this package holds its weights.
 ``embedded`` alone means ``embedded@1``.
 """
 
