@@ -51,20 +51,27 @@ class Asking(PriceOptions, RequestOptions):
 
     @contextmanager
     def writers(
-        self, url: str, outs: Iterable[tuple[str, Path]], source: Mapping[str, Any], **decoding: Any
+        self,
+        url: str,
+        outs: Iterable[tuple[str, Path]],
+        source: Mapping[str, Any],
+        temperature: float | None,
+        max_tokens: int | None = None,
     ) -> Iterator[list[ModelWriter]]:
         """Make a writer of what each model replies, to its own folder, behind one progress bar.
 
-        ``source`` describes the rows, for the manifest; ``decoding`` are fields of ``Decoding``.
+        ``source`` describes the rows, for the manifest.
         """
         from clients.messages import Decoding
         from data_prep.construction.model_writer import ModelWriter
 
-        prices, decoded = self.read(), Decoding(**decoding)
+        prices = self.read()
+        decoding = Decoding(temperature=temperature, max_tokens=max_tokens)
         more: dict[str, Any] = {"source": source, "command": command_line()}
         with job_bar(prices) as show:
+            more["on_progress"] = show
             yield [
-                ModelWriter(self.server(url, model), decoded, prices, out, on_progress=show, **more)
+                ModelWriter(self.server(url, model), decoding, prices, out, **more)
                 for model, out in outs
             ]
 
@@ -120,8 +127,7 @@ def step(
 
     chosen = STEPS.get(name)
     loaded, source = _read_rows(rows, chosen.row_type, out, allow_dropped=allow_dropped)
-    decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with asking.writers(base_url, [(model, out)], source, **decoding) as [writer]:
+    with asking.writers(base_url, [(model, out)], source, temperature, max_tokens) as [writer]:
         manifest = run_step(chosen, loaded, writer)
     counts = manifest["counts"]
     show_rejected(manifest["rejected"], out)
@@ -166,8 +172,7 @@ def respond(
         get_task(task)
         questions = [question.model_copy(update={"task": task}) for question in questions]
     folders = [(model, model_folder(out, model)) for model in models]
-    decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with asking.writers(base_url, folders, source, **decoding) as writers:
+    with asking.writers(base_url, folders, source, temperature, max_tokens) as writers:
         manifest = write_responses(questions, writers, out, source, command_line())
     for model, account in manifest["models"].items():
         typer.echo(f"{model}: {account['counts']['out']} of {account['counts']['in']} answered")
@@ -268,9 +273,8 @@ def critiques(
     show_skipped(bad_rows)
     if not pairs:
         raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
-    described = {**describe_file(source), "bad_rows": len(bad_rows)}
-    decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with asking.writers(base_url, [(model, out)], described, **decoding) as [writer]:
+    read = {**describe_file(source), "bad_rows": len(bad_rows)}
+    with asking.writers(base_url, [(model, out)], read, temperature, max_tokens) as [writer]:
         manifest = write_critiques(pairs, writer, show_reasons=show_reasons)
     for name, title in (("counts", "kept"), ("rejected", "rejected")):
         counts = manifest[name]
@@ -328,8 +332,7 @@ def charthal_generate(
         pool, source = load_charts(charts, bad_rows), {**describe_file(charts)}
     check_skipped(charts, bad_rows, allow_dropped=allow_dropped)
     source |= {"bad_rows": len(bad_rows), "seed": seed}
-    decoding = {"temperature": temperature, "max_tokens": max_tokens}
-    with asking.writers(base_url, [(model, out)], source, **decoding) as [writer]:
+    with asking.writers(base_url, [(model, out)], source, temperature, max_tokens) as [writer]:
         manifest = generate_questions(sample_charts(pool, count, seed), writer)
     show_counts("cell", "questions", manifest["counts"])
     rejected = sum(manifest["rejected"].values())

@@ -67,12 +67,14 @@ def _different(rng: Random, draw: Callable[[], str], count: int) -> list[str]:
 
 
 def _draw_name(rng: Random, language: Language, kind: str) -> str:
-    if kind == "person":
-        given, _, surname = names.person(rng, language)
-        return f"{surname}{given}" if language == "zh" else f"{given} {surname}"
     if kind == "year":
         return str(rng.randint(1510, 2019))
-    draw = {"town": names.town, "title": names.title, "thing": names.thing}[kind]
+    draw = {
+        "person": names.full_name,
+        "town": names.town,
+        "title": names.title,
+        "thing": names.thing,
+    }[kind]
     return draw(rng, language)
 
 

@@ -73,6 +73,8 @@ class Writer:
     def __init__(self, rng: Random, split: WordSplit) -> None:
         self.rng, self.split = rng, split
         self.topic: dict[str, Any] = rng.choice(words_of("criterion")["topics"][split])
+        self.known: list[str] = list(self.topic["en"].values())
+        """All English sentences about the topic."""
         self.question = self.drawn("asks").replace("@s", self.topic["about"])
 
     def words(self, name: str) -> Any:
@@ -91,10 +93,16 @@ class Writer:
             text = text.replace(f"@{slot}", str(value))
         return Demand(text, check)
 
+    def opposites(
+        self, family: str, check: Check | None = None, **slots: object
+    ) -> tuple[Demand, Demand]:
+        """Put a criterion and the opposite one into words."""
+        against = negated(check) if check else None
+        return self.demand(family, check, **slots), self.demand(f"not_{family}", against, **slots)
+
     def sentences(self, most: int = 4, least: int = 2) -> list[str]:
         """Draw sentences about the topic."""
-        known = list(self.topic["en"].values())
-        return self.rng.sample(known, self.rng.randint(least, min(most, len(known))))
+        return self.rng.sample(self.known, self.rng.randint(least, min(most, len(self.known))))
 
     def text(self, most: int = 4, least: int = 2) -> str:
         """Draw sentences about the topic, as one text."""
@@ -118,14 +126,9 @@ class _Trait(NamedTuple):
 def _mention(writer: Writer) -> _Trait:
     terms: dict[str, str] = writer.words("terms")
     term, other = writer.rng.sample(list(terms), 2)
-
-    check = about(mentions, term)
     without = writer.rng.choice(["", terms[other]])
-    has, lacks = (
-        writer.demand("mentions", check, t=term),
-        writer.demand("not_mentions", negated(check), t=term),
-    )
-    return _Trait((has, lacks), (terms[term], without), "any")
+    demands = writer.opposites("mentions", about(mentions, term), t=term)
+    return _Trait(demands, (terms[term], without), "any")
 
 
 def _other_mention(writer: Writer) -> _Trait:
@@ -137,21 +140,15 @@ def _other_mention(writer: Writer) -> _Trait:
 
 
 def _personal(writer: Writer) -> _Trait:
-    has, lacks = (
-        writer.demand("personal", has_contact),
-        writer.demand("not_personal", negated(has_contact)),
-    )
+    demands = writer.opposites("personal", has_contact)
     without = writer.rng.choice(["", writer.drawn("no_contacts")])
-    return _Trait((has, lacks), (writer.drawn("contacts"), without), "any")
+    return _Trait(demands, (writer.drawn("contacts"), without), "any")
 
 
 def _ending(writer: Writer) -> _Trait:
     if writer.rng.random() < 0.4:
-        has, lacks = (
-            writer.demand("asks_back", asks_back),
-            writer.demand("not_asks_back", negated(asks_back)),
-        )
-        return _Trait((has, lacks), (writer.drawn("questions_back"), ""), "end")
+        demands = writer.opposites("asks_back", asks_back)
+        return _Trait(demands, (writer.drawn("questions_back"), ""), "end")
     pair = writer.rng.sample(writer.words("closings"), 2)
     one, other = (writer.demand("ends_with", about(ends_with, words), t=words) for words in pair)
     return _Trait((one, other), (f"{pair[0]}.", f"{pair[1]}."), "end")
@@ -165,18 +162,12 @@ def _beginning(writer: Writer) -> _Trait:
     return _Trait((one, other), (f"{pair[0]}:", f"{pair[1]}:"), "start")
 
 
-def _added(
-    family: str, table: str, without: str, check: Check | None = None
-) -> Callable[[Writer], _Trait]:
-    """Make a trait: a sentence of one table meets a demand, one of another table does not."""
+def _added(family: str, table: str, check: Check | None = None) -> Callable[[Writer], _Trait]:
+    """Make a trait: a sentence of the table meets a demand, a plain one does not."""
 
     def make(writer: Writer) -> _Trait:
-        opposite = "sure" if family == "unsure" else f"not_{family}"
-        demands = (
-            writer.demand(family, check),
-            writer.demand(opposite, negated(check) if check else None),
-        )
-        return _Trait(demands, (writer.drawn(table), writer.drawn(without)), "any")
+        demands = writer.opposites(family, check)
+        return _Trait(demands, (writer.drawn(table), writer.drawn("plain_sentences")), "any")
 
     return make
 
@@ -249,7 +240,7 @@ def _json(writer: Writer) -> Sides:
         return sides[0], sides[1]
     text = _json_object(writer, *keys[:2])
     broken = writer.rng.choice(_BREAKS)(text)
-    good, bad = writer.demand("json", is_json), writer.demand("not_json", negated(is_json))
+    good, bad = writer.opposites("json", is_json)
     return Side((good,), text), Side((bad,), broken)
 
 
@@ -291,12 +282,15 @@ def _format(writer: Writer) -> Sides:
 
 def _counted(
     writer: Writer,
-    families: Sequence[str],
+    unit: str,
     count: Callable[[str], int],
     write: Callable[[int], str],
     span: range,
 ) -> Sides:
-    """Make sides whose responses differ in a number: exactly so many, or at most and more than."""
+    """Make sides whose responses differ in a number: exactly so many, or at most and more than.
+
+    Of ``items`` it is always exactly so many.
+    """
     is_near = writer.rng.random() < NEAR_SHARE
     low = writer.rng.choice(span[:-1])
     high = low + 1 if is_near else writer.rng.choice([n for n in span if abs(n - low) > 1])
@@ -306,54 +300,42 @@ def _counted(
         is_word = number < len(_NUMBERS) and writer.rng.random() < 0.5
         return _NUMBERS[number] if is_word else str(number)
 
-    if len(families) == 1 or writer.rng.random() < 0.3:
+    if unit == "items" or writer.rng.random() < 0.3:
         demands = [
-            writer.demand(families[0], counts(count, number, number), n=spelt(number))
+            writer.demand(f"{unit}_exactly", counts(count, number, number), n=spelt(number))
             for number in (low, high)
         ]
     else:
         limit = writer.rng.randint(low, high - 1)
         at_most = counts(count, 0, limit)
         demands = [
-            writer.demand(families[1], at_most, n=spelt(limit)),
-            writer.demand(families[2], negated(at_most), n=spelt(limit)),
+            writer.demand(f"{unit}_at_most", at_most, n=spelt(limit)),
+            writer.demand(f"{unit}_more", negated(at_most), n=spelt(limit)),
         ]
     return Side((demands[0],), write(low)), Side((demands[1],), write(high))
 
 
 def _items(writer: Writer) -> Sides:
-    known = list(writer.topic["en"].values())
-    return _counted(
-        writer,
-        ["items_exactly"],
-        num_bullets,
-        lambda n: _bulleted(writer, writer.rng.sample(known, n)),
-        range(1, len(known) + 1),
-    )
+    def write(number: int) -> str:
+        return _bulleted(writer, writer.rng.sample(writer.known, number))
+
+    return _counted(writer, "items", num_bullets, write, range(1, len(writer.known) + 1))
 
 
 def _num_sentences(writer: Writer) -> Sides:
-    known = list(writer.topic["en"].values())
-    families = [f"sentences_{name}" for name in ("exactly", "at_most", "more")]
-    return _counted(
-        writer,
-        families,
-        num_sentences,
-        lambda n: " ".join(writer.rng.sample(known, n)),
-        range(1, len(known) + 1),
-    )
+    def write(number: int) -> str:
+        return " ".join(writer.rng.sample(writer.known, number))
+
+    return _counted(writer, "sentences", num_sentences, write, range(1, len(writer.known) + 1))
 
 
 def _num_words(writer: Writer) -> Sides:
-    known = list(writer.topic["en"].values())
-
     def write(number: int) -> str:
-        words = " ".join(writer.rng.sample(known, len(known))).split()[:number]
+        words = " ".join(writer.rng.sample(writer.known, len(writer.known))).split()[:number]
         return " ".join(words).rstrip(".") + "."
 
-    families = [f"words_{name}" for name in ("exactly", "at_most", "more")]
-    longest = sum(map(num_words, known))
-    return _counted(writer, families, num_words, write, range(3, longest + 1))
+    longest = sum(map(num_words, writer.known))
+    return _counted(writer, "words", num_words, write, range(3, longest + 1))
 
 
 def _language(writer: Writer) -> Sides:
@@ -361,7 +343,7 @@ def _language(writer: Writer) -> Sides:
     pair = writer.rng.sample(["en", "de", "es", "zh"], 2)
     sides = []
     for name in pair:
-        known = list(writer.topic["en"].values()) if name == "en" else writer.topic[name]
+        known = writer.known if name == "en" else writer.topic[name]
         texts = writer.rng.sample(known, writer.rng.randint(1, 2))
         demand = writer.demand(f"in_{name}", is_chinese if name == "zh" else None)
         sides.append(Side((demand,), ("" if name == "zh" else " ").join(texts)))
@@ -471,13 +453,10 @@ KINDS: dict[str, tuple[int, Callable[[Writer], Sides]]] = {
 """Kinds of criteria with their weights."""
 UNSEEN_KINDS: dict[str, tuple[int, Callable[[Writer], Sides]]] = {
     "letter case": (1, _letter_case),
-    "exclamation": (
-        1,
-        _one(_added("exclaims", "exclaiming_sentences", "plain_sentences", finds("[!！]"))),
-    ),
-    "digits": (1, _one(_added("digits", "digit_sentences", "plain_sentences", finds(r"\d")))),
-    "example": (1, _one(_added("example", "example_sentences", "plain_sentences"))),
-    "source": (1, _one(_added("source", "source_sentences", "plain_sentences"))),
-    "doubt": (1, _one(_added("unsure", "unsure_sentences", "plain_sentences"))),
+    "exclamation": (1, _one(_added("exclaims", "exclaiming_sentences", finds("[!！]")))),
+    "digits": (1, _one(_added("digits", "digit_sentences", finds(r"\d")))),
+    "example": (1, _one(_added("example", "example_sentences"))),
+    "source": (1, _one(_added("source", "source_sentences"))),
+    "doubt": (1, _one(_added("unsure", "unsure_sentences"))),
 }
 """Kinds that are for test data alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Literal
 
@@ -187,29 +188,20 @@ def _draw(rng: Random, language: Language, split: Split) -> Asked:
     kind = rng.choice(sorted(words["questions"]))
     place = names.word(rng, spelling)
 
-    def person() -> str:
-        given, _, surname = names.person(rng, spelling)
-        return surname + given if spelling == "zh" else f"{given} {surname}"
+    def number(slot: str, low: int, high: int) -> Callable[[], str]:
+        return lambda: str(words[slot].format(n=rng.randint(low, high)))
 
-    def year() -> str:
-        return str(words["year"].format(n=rng.randint(1200, 1950)))
+    def one_of(table: str) -> Callable[[], str]:
+        return lambda: str(rng.choice(words[table]))
 
-    def length() -> str:
-        return str(words["length"].format(n=rng.randint(3, 60)))
-
-    def hours() -> str:
-        return str(words["hours"].format(n=rng.randint(2, 19)))
-
-    def reason() -> str:
-        return str(rng.choice(words["reasons"]))
-
+    person, town = (partial(draw, rng, spelling) for draw in (names.full_name, names.town))
     makers: dict[str, tuple[Callable[[], str], ...]] = {
         "authors": (person,) * rng.randint(2, 3),
-        "founding": (person, year),
-        "stops": (lambda: names.town(rng, spelling),) * rng.randint(2, 4),
-        "walk": (length, hours),
-        "reasons": (reason,) * rng.randint(2, 3),
-        "weight": (lambda: str(rng.randint(12, 980)), lambda: str(rng.choice(words["units"]))),
+        "founding": (person, number("year", 1200, 1950)),
+        "stops": (town,) * rng.randint(2, 4),
+        "walk": (number("length", 3, 60), number("hours", 2, 19)),
+        "reasons": (one_of("reasons"),) * rng.randint(2, 3),
+        "weight": (lambda: str(rng.randint(12, 980)), one_of("units")),
     }
     drawn: list[str] = []
     for make in makers[kind] * 2:  # the second half is wrong

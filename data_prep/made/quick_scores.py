@@ -199,8 +199,7 @@ def _response_slots(rng: Random, instance: WorldInstance) -> dict[str, str]:
     if facts.steps:
         slots["steps"] = ("" if language == "zh" else " ").join(facts.steps)
     if facts.alternatives:
-        given, _, surname = names.person(rng, language)
-        slots["other"] = surname + given if language == "zh" else f"{given} {surname}"
+        slots["other"] = names.full_name(rng, language)
         slots["town"] = names.town(rng, language)
         slots["year"] = str(rng.randint(1500, 2020))
     return slots

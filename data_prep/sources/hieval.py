@@ -13,15 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
+from data_prep.splits.filters import SCORES
 from data_prep.tables.cells import with_nested_columns
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import TableReader
 from data_prep.tables.source import HubOptions, Table, is_hub_id, split_files
 from judging.errors import CustosError
-from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample
-
-SCORES = (CORRECT, PARTIAL, WRONG)
 
 
 class Columns(BaseModel, frozen=True, extra="forbid"):

@@ -67,6 +67,12 @@ def person(rng: Random, language: Language) -> tuple[str, str, str]:
     return word(rng, language, 2), middle, word(rng, language, rng.choice((2, 3)))
 
 
+def full_name(rng: Random, language: Language) -> str:
+    """Invent a person who has no middle name."""
+    given, _, surname = person(rng, language)
+    return surname + given if language == "zh" else f"{given} {surname}"
+
+
 def town(rng: Random, language: Language) -> str:
     """Invent a town."""
     if language == "zh":
