@@ -1,9 +1,9 @@
 """The rules on answers to CHARTOM-like questions that are easy to misread."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import permutations
+from typing import NamedTuple
 
 import pytest
 from scipy.stats import binomtest
@@ -14,14 +14,13 @@ from judging.tasks import get_task
 from judging.tasks.chartom import CORRECT
 
 
-@dataclass(frozen=True)
-class AdversarialAnswer:
-    """An answer in one form, whether it is right, and how the rules read it."""
+class Reading(NamedTuple):
+    """An answer in one form, whether it is right, and what the rules say."""
 
     form: str
     response: str
     is_right: bool
-    by_rule: Callable[[], bool | None]
+    by_rule: bool | None
 
 
 # Right number, a wrong one, unit; right number in full or in another unit; wrong in that unit.
@@ -250,18 +249,9 @@ CHOICE_FORMS: dict[str, tuple[tuple[str, bool], ...]] = {
 }  # fmt: skip
 
 
-def adversarial_answers() -> list[AdversarialAnswer]:
-    """Return the whole corpus."""
-    answers = []
-
-    def add(form: str, response: str, is_right: bool, rule: Callable[[str], bool | None]) -> None:
-        answers.append(AdversarialAnswer(form, response, is_right, lambda: rule(response)))
-
+def all_readings() -> Iterator[Reading]:
+    """Read the whole corpus by the rules."""
     for key, wrong, unit, other, wrong_other in NUMBERS:
-
-        def by_number(response: str, key: str = key, unit: str = unit) -> bool | None:
-            return number_is_right(response, float(key), unit)
-
         texts = {
             "k": f"{key} {unit}".strip(),
             "w": f"{wrong} {unit}".strip(),
@@ -269,29 +259,21 @@ def adversarial_answers() -> list[AdversarialAnswer]:
         }
         for form, templates in NUMBER_FORMS.items():
             for template, is_right in templates:
-                add(form, template.format(**texts), is_right, by_number)
+                said = template.format(**texts)
+                yield Reading(form, said, is_right, number_is_right(said, float(key), unit))
     for form, cases in SINGLE_NUMBERS.items():
-        for number, unit, response, is_right in cases:
-
-            def by_value(response: str, number: float = number, unit: str = unit) -> bool | None:
-                return number_is_right(response, number, unit)
-
-            add(form, response, is_right, by_value)
+        for number, unit, said, is_right in cases:
+            yield Reading(form, said, is_right, number_is_right(said, number, unit))
     for items in RANKED:
-        for key_items in list(permutations(items))[:6]:
+        for ranked in list(permutations(items))[:6]:
             for question in QUESTIONS:
-                item = _item("ranking", question, tuple(key_items))
-                for form, response, is_right in _rankings(key_items, question):
-                    add(form, response, is_right, _reader(item))
-            direct = ", ".join(reversed(key_items))
-
-            def by_order(response: str, key_items: tuple[str, ...] = key_items) -> bool | None:
-                order = ranking_of(response, key_items)
-                return None if order is None else order == tuple(range(len(key_items)))
-
-            add("named direction", f"From smallest to largest: {direct}.", True, by_order)
+                for form, said, is_right in _rankings(ranked, question):
+                    yield Reading(form, said, is_right, _read(said, "ranking", ranked, question))
+            said = f"From smallest to largest: {', '.join(reversed(ranked))}."
+            order = ranking_of(said, ranked)
+            by_rule = None if order is None else order == tuple(range(len(ranked)))
+            yield Reading("named direction", said, True, by_rule)
     for choices, right in CHOICES:
-        item = _item("choice", "Which?", choices[right], choices)
         for wrong_index in range(len(choices)):
             if wrong_index == right:
                 continue
@@ -302,29 +284,24 @@ def adversarial_answers() -> list[AdversarialAnswer]:
             }
             for form, templates in CHOICE_FORMS.items():
                 for template, is_right in templates:
-                    add(form, template.format(**fields), is_right, _reader(item))
-    return answers
+                    said = template.format(**fields)
+                    by_rule = _read(said, "choice", choices[right], "Which?", choices)
+                    yield Reading(form, said, is_right, by_rule)
 
 
-def _item(
-    question_type: str, question: str, answer: str | tuple[str, ...], choices: tuple[str, ...] = ()
-) -> ChartomItem:
-    fields = {"id": "made_1", "kind": "bar", "question_type": question_type}
-    return ChartomItem.model_validate(
-        {**fields, "question": question, "answer": answer, "choices": choices}
-    )
+def _read(
+    said: str,
+    question_type: str,
+    answer: str | tuple[str, ...],
+    question: str,
+    choices: tuple[str, ...] = (),
+) -> bool | None:
+    fields = {"id": "made_1", "kind": "bar", "question_type": question_type, "answer": answer}
+    item = {**fields, "question": question, "choices": choices, "fact_response": said}
+    request = ChartomItem.model_validate(item).fact_request
+    ruling = get_task("chartom-fact").rule_if_certain(request)
+    return None if ruling is None else ruling.label == CORRECT
 
-
-def _reader(item: ChartomItem) -> Callable[[str], bool | None]:
-    def read(response: str) -> bool | None:
-        request = item.model_copy(update={"fact_response": response}).fact_request
-        ruling = get_task("chartom-fact").rule_if_certain(request)
-        return None if ruling is None else ruling.label == CORRECT
-
-    return read
-
-
-Reading = tuple[AdversarialAnswer, bool | None]
 
 MAX_FALSE_DECISIONS = 0.005
 """Upper end of the interval: the corpus must be large enough to say so."""
@@ -332,24 +309,23 @@ MAX_FALSE_DECISIONS = 0.005
 
 @pytest.fixture(scope="module")
 def readings() -> list[Reading]:
-    return [(answer, answer.by_rule()) for answer in adversarial_answers()]
+    return list(all_readings())
 
 
 def test_rules_never_decide_falsely(readings: list[Reading]) -> None:
     """Print the counts (``pytest -s``), which docs/fidelity.md states."""
-    corpus = [answer for answer, _ in readings]
-    forms = Counter(answer.form for answer in corpus)
-    assert len(corpus) >= 400
+    forms = Counter(each.form for each in readings)
+    assert len(readings) >= 400
     assert len(forms) >= 20
     assert min(forms.values()) >= 10
-    assert {answer.is_right for answer in corpus} == {True, False}
+    assert {each.is_right for each in readings} == {True, False}
 
-    num_decided = sum(reading is not None for _, reading in readings)
-    false = [a.response for a, reading in readings if reading not in (None, a.is_right)]
-    interval = binomtest(len(false), len(corpus)).proportion_ci(method="wilson")
+    num_decided = sum(each.by_rule is not None for each in readings)
+    false = [each.response for each in readings if each.by_rule not in (None, each.is_right)]
+    interval = binomtest(len(false), len(readings)).proportion_ci(method="wilson")
     counts = (
-        f"{len(corpus)} answers in {len(forms)} forms; rules decide {num_decided}, falsely "
-        f"{len(false)}: {len(false) / len(corpus):.4f} "
+        f"{len(readings)} answers in {len(forms)} forms; rules decide {num_decided}, falsely "
+        f"{len(false)}: {len(false) / len(readings):.4f} "
         f"[{interval.low:.4f}, {interval.high:.4f}] of all"
     )
     print(counts)  # noqa: T201 - the figures are wanted
@@ -359,5 +335,5 @@ def test_rules_never_decide_falsely(readings: list[Reading]) -> None:
 
 def test_plain_answers_are_decided(readings: list[Reading]) -> None:
     """Rules that leave everything to the judge would pass the test above."""
-    plain = [reading for answer, reading in readings if answer.form.startswith("plain")]
-    assert sum(reading is not None for reading in plain) >= 0.95 * len(plain)
+    plain = [each.by_rule for each in readings if each.form.startswith("plain")]
+    assert sum(by_rule is not None for by_rule in plain) >= 0.95 * len(plain)

@@ -145,16 +145,6 @@ def test_mean_squared_error_against_table_1() -> None:
     assert interval["low"] < expected < interval["high"]
 
 
-def test_hmi_is_computed_from_the_pairs_raw_answers(tmp_path: Path) -> None:
-    loaded = load(
-        tmp_path,
-        item(id="G7_Q1_1", hmi=0.5, alternatives=[300], human_answers=everyone(ORIGINAL)),
-        misleading(id="G7_Q1_2", alternatives=[6, 300], human_answers=everyone(MANIPULATED)),
-        item(id="G8_Q1_1", hmi=0.09),
-    )
-    assert [row["hmi"] for row in loaded] == [12 / 68, 20 / 68, 0.09]
-
-
 @pytest.mark.parametrize("key", [1, "1", "A", "the left"])
 @pytest.mark.parametrize("said", [[1, 2, 2, None], ["A", "B", "the right", "neither"]])
 def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -> None:

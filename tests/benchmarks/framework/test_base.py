@@ -12,9 +12,6 @@ from benchmarks.framework.graded import read_responses
 from judging.errors import CustosError, FieldError
 from judging.tasks import task_names
 from tests.benchmarks.test_charthal import CHARTHAL, item
-from tests.clients.conftest import fake
-
-__all__ = ["fake"]
 
 
 def test_the_five() -> None:

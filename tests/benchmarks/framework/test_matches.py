@@ -10,9 +10,6 @@ from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.matches import Tournament, pair_up, responses_by_id
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
-from tests.clients.conftest import fake
-
-__all__ = ["fake"]
 
 TRUTHFUL = get_benchmark("truthfulvqa")
 OPTIONS = ["a fish", "a bird", "a stone", "a cloud"]

@@ -18,10 +18,8 @@ from judging.files.kept_work import locked
 from judging.tasks import get_task
 from judging.types import Verdict
 from tests.cli.bench.made_up import read, run, write
-from tests.clients.conftest import fake
+from tests.clients.conftest import fake as fake
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
-
-__all__ = ["fake"]
 
 OPTIONS = ["a fish", "a bird", "a stone", "a cloud"]
 RED = (200, 30, 40)

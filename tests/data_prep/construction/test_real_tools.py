@@ -21,6 +21,7 @@ from data_prep.tables.examples import read_examples
 from judging.tasks import TASKS
 from judging.types import JudgeRequest, LabelledExample
 from tests.cli.prep.made_up import run, write_rows
+from tests.data_prep.construction.test_labelling_tools import choices
 
 ROOT = Path(__file__).parents[3]
 LABEL_STUDIO = ROOT / ".venv-harness-label_studio" / "bin" / "label-studio"
@@ -52,16 +53,9 @@ class User:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
-    def annotate(self, task: int, **choices: str) -> None:
-        body = {"result": result(**choices), "lead_time": 1}
+    def annotate(self, task: int, **given: str) -> None:
+        body = {"result": choices(**given), "lead_time": 1}
         self("POST", f"/api/tasks/{task}/annotations/", json=body)
-
-
-def result(**choices: str) -> list[dict[str, Any]]:
-    return [
-        {"from_name": name, "to_name": "response", "type": "choices", "value": {"choices": [one]}}
-        for name, one in choices.items()
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +124,8 @@ def test_labels_come_back_from_label_studio(label_studio: str, tmp_path: Path) -
     ben.annotate(one, **right)
     ben.annotate(two, **wrong)
     ben("POST", f"/api/tasks/{three}/annotations/", json={"result": [], "was_cancelled": True})
-    ben("POST", f"/api/tasks/{four}/drafts", json={"result": result(**right)})
-    ben("POST", f"/api/tasks/{five}/annotations/", json={"result": result(**wrong),
+    ben("POST", f"/api/tasks/{four}/drafts", json={"result": choices(**right)})
+    ben("POST", f"/api/tasks/{five}/annotations/", json={"result": choices(**wrong),
                                                          "ground_truth": True})  # fmt: skip
     anna.annotate(five, **right)
     anna("DELETE", f"/api/tasks/{six}/")

@@ -38,14 +38,12 @@ def source(number: int, mode: ReferenceMode = "any", size: int = 1) -> LabelledE
     )
 
 
-def measured(number: int) -> LabelledExample:
-    references = (f"{number * 37 + 21} km",)
-    return source(number).model_copy(update={"references": references})
-
-
 SLOT = re.compile(r"\{(?:yes|no|other|same|low|high|question)\}")
 SOURCES = [source(number) for number in range(60)]
-NUMBERS = [measured(number) for number in range(60)]
+NUMBERS = [
+    example.model_copy(update={"references": (f"{number * 37 + 21} km",)})
+    for number, example in enumerate(SOURCES)
+]
 SETS = [source(number, "all", 3) for number in range(60)]
 
 
@@ -191,19 +189,6 @@ def test_the_words_next_to_an_answer_confirm_the_label() -> None:
     assert decided > 200
 
 
-def row(response: str, label: str, mode: ReferenceMode) -> LabelledExample:
-    return LabelledExample(
-        question="Who lives there?",
-        references=("Anna Qa", "Bert Qb"),
-        reference_mode=mode,
-        responses=(response,),
-        label=label,
-    )
-
-
-UNITS = sorted(OTHER_UNITS)
-
-
 def value_of(text: str) -> float:
     [number] = re.findall(r"\d[\d,]*(?:\.\d+)?", text)
     return float(number.replace(",", ""))
@@ -212,7 +197,7 @@ def value_of(text: str) -> float:
 @given(
     st.integers(1, 10**7),
     st.integers(0, 3),
-    st.sampled_from(["", *UNITS, "members"]),
+    st.sampled_from(["", *sorted(OTHER_UNITS), "members"]),
     st.booleans(),
     st.integers(0, 10**6),
 )

@@ -6,6 +6,7 @@ import pytest
 
 from data_prep.sources.evouna import ANSWERERS, load_evouna
 from judging.errors import CustosError
+from tests.data_prep.tables.made_up import save
 from tests.published_files import needs_published, published
 
 PUBLISHED = "evouna/NQ.json"
@@ -18,14 +19,9 @@ def row(**fields: Any) -> dict[str, Any]:
     return {**base, **answers, **judgements, **fields}
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    return path
-
-
 def test_every_field_of_an_example(tmp_path: Path) -> None:
     rows = [row(improper=True), row(golden_answer="Paris/ city of light //Paris", judge_gpt4=False)]
-    examples = load_evouna(write(tmp_path / "nq.json", rows))
+    examples = load_evouna(save(tmp_path / "nq.json", json.dumps(rows)))
     assert [e.id for e in examples] == [f"evouna-2-{name}" for name in ANSWERERS]
     gpt4 = examples[3].model_dump(exclude_defaults=True)
     assert gpt4.pop("group")
@@ -47,7 +43,7 @@ def test_groups_and_what_is_skipped(tmp_path: Path) -> None:
     rows = [row(), row(question="Capital of France?"), row(question="capital of spain")]
     rows += [row(answer_fid=None, judge_gpt35=None, answer_newbing="")]
     rows += [row(improper=True, golden_answer=None)]
-    examples = load_evouna(write(tmp_path / "nq.json", rows))
+    examples = load_evouna(save(tmp_path / "nq.json", json.dumps(rows)))
     groups = [example.group for example in examples]
     assert len(set(groups[:10])) == 1
     assert groups[0] != groups[10]
@@ -69,7 +65,7 @@ def test_groups_and_what_is_skipped(tmp_path: Path) -> None:
 def test_a_bad_row_names_file_row_and_field(
     tmp_path: Path, fields: dict[str, Any], field: str
 ) -> None:
-    path = write(tmp_path / "nq.json", [row(), row(**fields), row()])
+    path = save(tmp_path / "nq.json", json.dumps([row(), row(**fields), row()]))
     with pytest.raises(CustosError, match=rf"nq\.json row 2: field '{field}'"):
         load_evouna(path)
     bad_rows: list[str] = []

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +5,7 @@ import pytest
 
 from data_prep.sources.truthfulqa import load_truthfulqa, says_nothing
 from judging.errors import CustosError
+from tests.data_prep.tables.made_up import lines
 from tests.published_files import needs_published, published
 
 PUBLISHED = "human/truthfulqa.train.jsonl"
@@ -24,13 +24,8 @@ def row(**fields: Any) -> dict[str, Any]:
     return {**base, **fields}
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
-    return path
-
-
 def test_every_field_of_an_example(tmp_path: Path) -> None:
-    [example], left_out = load_truthfulqa(write(tmp_path / "t.jsonl", [row(label="False")]))
+    [example], left_out = load_truthfulqa(lines(tmp_path / "t.jsonl", row(label="False")))
     assert set(left_out.values()) == {0}
     fields = example.model_dump(exclude_defaults=True)
     assert fields.pop("group")
@@ -55,7 +50,7 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
         row(response="They hear"),
         row(response="They hear", label="False"),
     ]
-    examples, left_out = load_truthfulqa(write(tmp_path / "t.jsonl", rows))
+    examples, left_out = load_truthfulqa(lines(tmp_path / "t.jsonl", *rows))
     assert [(e.response, e.label) for e in examples] == [("Bats see quite well", "Correct")]
     assert left_out == {"without_an_answer": 3, "judged_both_ways": 2, "repeated": 1}
 
@@ -86,7 +81,7 @@ def test_some_answers_say_nothing(text: str, expected: bool) -> None:
 def test_a_bad_row_names_file_row_and_field(
     tmp_path: Path, fields: dict[str, Any], field: str
 ) -> None:
-    path = write(tmp_path / "t.jsonl", [row(), row(**fields)])
+    path = lines(tmp_path / "t.jsonl", row(), row(**fields))
     with pytest.raises(CustosError, match=rf"t\.jsonl row 2: field '{field}'"):
         load_truthfulqa(path)
     bad_rows: list[str] = []
