@@ -4,18 +4,15 @@ python -m experiments training_speed --data data/evouna/train.jsonl --out runs/t
 
 Both train LoRA matrices of rank 16 on the embedded backbone, with eight rows a step, bfloat16
 autocast (float32 on a CPU without its instructions) and no activation checkpointing, towards the
-same label tokens. Each figure comes from a
-process of its own, in interleaved rounds. ``others`` is the part of one core that other processes
-took meanwhile. ``--long`` then runs custos for 310 steps of 16 rows and prints its resident memory
-on the way. Without ``--data``, or CUSTOS_TEST_DATA with EVOUNA's file, rows are made.
+same label tokens. Each figure comes from a process of its own, in interleaved rounds. ``others`` is
+the part of one core that other processes took meanwhile. ``--long`` then runs custos for 310 steps
+of 16 rows and prints its resident memory on the way. Without ``--data`` rows are made.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -23,9 +20,8 @@ from typing import Any, get_args
 from rich.console import Console
 from rich.table import Table
 
-from data_prep.sources.evouna import load_evouna
 from experiments.cost.training_steps import TrainerName, run_steps
-from judging.files.records import write_json, write_records
+from judging.files.records import write_json
 
 BATCH, WARM = 8, 2
 LONG_BATCH, LONG_STEPS = 16, 310
@@ -43,23 +39,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--long", action="store_true", help="also show memory over a long run")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as folder:
-        data = arguments.data or published_rows(Path(folder))
-        summary = compare(data, arguments.steps, arguments.rounds)
-        if arguments.long:
-            summary["resident_mib_by_step"] = memory_over_steps(data)
+    summary = compare(arguments.data, arguments.steps, arguments.rounds)
+    if arguments.long:
+        summary["resident_mib_by_step"] = memory_over_steps(arguments.data)
     if arguments.out:
         write_json(arguments.out, summary)
     show(summary)
-
-
-def published_rows(folder: Path) -> Path | None:
-    """Write the rows of EVOUNA's file below ``CUSTOS_TEST_DATA``; ``None`` if there is none."""
-    source = Path(os.environ.get("CUSTOS_TEST_DATA", ""), "evouna", "NQ.json")
-    if not source.is_file():
-        return None
-    write_records(folder / "evouna.jsonl", load_evouna(source))
-    return folder / "evouna.jsonl"
 
 
 def compare(data: Path | None, steps: int, rounds: int) -> dict[str, Any]:
@@ -115,7 +100,3 @@ def show(summary: dict[str, Any]) -> None:
     )
     for step, mib in summary.get("resident_mib_by_step", {}).items():
         console.print(f"resident after step {step}: {mib / 1024:.2f} GiB")
-
-
-if __name__ == "__main__":
-    main()
