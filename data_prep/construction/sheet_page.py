@@ -140,20 +140,11 @@ def write_label_page(
 ) -> None:
     """Write a page on which a person labels the rows of a table, and which saves that table.
 
-    Args:
-        path: The page.
-        columns: The header of the table.
-        rows: Its cells; ``None`` is an empty one.
-        requests: What each row asks, which says the labels that it may have and its pictures.
-            ``None``: it is no valid request, and may have any label of the others.
-        label_column: The column that a person fills in.
-        shown: The columns that a person reads. The others are folded.
-        in_words: Spells a label as the table does.
-        stamps: The columns that say who labelled a row, and when.
-        delimiter: What separates the cells of the table.
-
-    Raises:
-        CustosError: If a picture cannot be read; the error names the row.
+    The person reads the columns ``shown``, may unfold the others, and fills in ``label_column``. A
+    request says which labels its row may have, and its pictures; ``None``: the row is no valid
+    request, and may have any label of the others. ``in_words`` spells a label as the table does,
+    and ``stamps`` are the columns that say who labelled a row, and when. Raise ``CustosError``,
+    which names the row, if a picture cannot be read.
     """
     given = {columns.index(name) for name in (label_column, *(stamps or ()))}
     options = dict[str, str]()

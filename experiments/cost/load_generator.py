@@ -59,12 +59,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Connection:
-    """One connection that posts bodies.
-
-    Args:
-        url: Address of the service.
-        key: Access key, if it needs one.
-    """
+    """One connection that posts bodies, with an access key if the service needs one."""
 
     def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)

@@ -73,11 +73,9 @@ def compare_speed(
 ) -> dict[str, Any]:
     """Time every method over the same rows of one text-only rubric, and compare labels.
 
-    The row-by-row method runs in one round alone; without a Python of vLLM it is left out.
-
-    Returns:
-        Per method seconds, rows per second and custos's ratio; the share of the machine's
-        matrix-product limit; rows where labels differ.
+    The row-by-row method runs in one round alone; without a Python of vLLM that one is left out.
+    Return, per method, seconds, rows per second and custos's ratio; the share of the machine's
+    matrix-product limit; rows where labels differ.
     """
     library = library_model(judge)
     methods: dict[str, Callable[[Sequence[JudgeRequest]], list[str | None]]] = {
@@ -218,8 +216,7 @@ def vllm_rows(
 def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
     """Save the text tower of the embedded backbone as a Llama model.
 
-    Raises:
-        ValueError: If a query, key or value bias is not zero.
+    Raise ``ValueError`` if a query, key or value bias is not zero.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM

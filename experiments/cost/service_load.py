@@ -44,8 +44,7 @@ CUSTOS = (sys.executable, "-m", "cli")
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the program.
 
-    Raises:
-        CustosError: If the file holds fewer requests than a call takes.
+    Raise ``CustosError`` if the file holds fewer requests than a call takes.
     """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -120,10 +119,9 @@ def measure(
     one at a time. Rows that do not fill a call are left out. In the open loop rows come at
     ``overload`` times the closed loop's rate. ``show`` gets a line after each measurement.
 
-    Returns:
-        ``offline`` (before and after the service, and with as few rows at once as the clients
-        send), ``service``, ``overload``, ``plain``, and the ratios of the service to both kinds of
-        offline grading and of the overloaded service to itself.
+    Return ``offline`` (before and after the service, and with as few rows at once as the clients
+    send), ``service``, ``overload``, ``plain``, and the ratios of the service to both kinds of
+    offline grading and of the overloaded service to itself.
     """
     requests = requests[: len(requests) - len(requests) % rows_per_call]
     singles = [request.model_dump_json(exclude_unset=True).encode() for request in requests]
@@ -252,9 +250,7 @@ def running(
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run a server on a free port until the block ends; yield its address and its process.
 
-    Args:
-        command: Given the port.
-        log: File for its standard error. Default: that of this process.
+    ``command`` is given the port. ``log`` gets the server's standard error, or else this process's.
     """
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

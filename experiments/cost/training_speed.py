@@ -50,9 +50,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def compare(data: Path | None, steps: int, rounds: int) -> dict[str, Any]:
     """Run steps of both trainers in every round.
 
-    Returns:
-        By trainer ``rows_per_second`` (median, lowest and highest), ``peak_mib`` and ``others``;
-        ``speed_ratio`` and ``memory_ratio`` of custos over TRL.
+    Return by trainer ``rows_per_second`` (median, lowest and highest), ``peak_mib`` and ``others``;
+    and ``speed_ratio`` and ``memory_ratio`` of custos over TRL.
     """
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in get_args(TrainerName)}
     for _ in range(rounds):

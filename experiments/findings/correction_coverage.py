@@ -97,9 +97,8 @@ def draw_matches(
     ``truth`` has strengths by people, in natural log-odds, and ``leaning`` those by which the judge
     decides where it does not do as people, ``[m]`` each. People decided a share of the matches.
 
-    Returns:
-        The judge's results; people's half points, nan where they decided nothing; and the question
-        of each match. Shape ``[n]`` each.
+    Return the judge's results; people's half points, nan where they decided nothing; and the
+    question of each match. Shape ``[n]`` each.
     """
     first, second = np.triu_indices(len(truth), k=1)
     clusters = np.repeat(np.arange(questions), len(first))
@@ -121,10 +120,9 @@ def match_coverage(
 ) -> tuple[list[bool], list[bool], list[float], list[bool]]:
     """Draw models and tournaments of them, and estimate people's ranking of each.
 
-    Returns:
-        Whether each interval of a rating holds the true one, of the judge's rating and of the
-        corrected one; how likely people's order was said to be the judge's; and whether it was.
-        Draws in which the judge ties models are left out of the last two.
+    Return whether each interval of a rating holds the true one, of the judge's rating and of the
+    corrected one; how likely people's order was said to be the judge's; and whether it was. Draws
+    in which the judge ties models are left out of the last two.
     """
     before, held, said, came = list[bool](), list[bool](), list[float](), list[bool]()
     for _ in range(draws):

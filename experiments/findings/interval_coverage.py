@@ -59,24 +59,21 @@ _HUMAN = np.array([0.0, 0, 1, 1, np.nan, np.nan])
 
 @dataclass(frozen=True)
 class Setting:
-    """One kind of benchmark.
-
-    Attributes:
-        accuracy: Mean of the judge's sensitivity and specificity.
-        errors: ``misses``: of people's 1 it gets three times the share wrong that it does of their
-            0; ``false alarms``: the reverse; ``alike``: the same share.
-        rate: Rate of people's labels over all questions.
-        labels: Items people labelled.
-        picked: Which: ``random`` items, or all items of random groups (``groups``).
-        group_size: Items per group; 1 for independent items.
-    """
+    """One kind of benchmark."""
 
     accuracy: float
+    """Mean of the judge's sensitivity and specificity."""
     errors: Errors
+    """``misses``: of people's 1 it gets three times the share wrong that it does of their 0;
+    ``false alarms``: the reverse; ``alike``: the same share."""
     rate: float
+    """Rate of people's labels over all questions."""
     labels: int
+    """Items that people labelled."""
     picked: Picked
+    """Which: ``random`` items, or all items of random groups (``groups``)."""
     group_size: int = 1
+    """Items per group; 1 for independent items."""
 
     @property
     def sensitivity(self) -> float:
@@ -144,10 +141,9 @@ def draw_grouped(setting: Setting, benchmarks: int, rng: np.random.Generator) ->
 def simulate(setting: Setting, benchmarks: int, rng: np.random.Generator) -> dict[str, Any]:
     """Draw benchmarks of a setting and correct each.
 
-    Returns:
-        The setting, and for each method ``coverage`` (share of intervals that hold the rate, of
-        those that exist), ``width`` (their mean), ``refused`` (share that do not exist); for PPI++
-        also ``width_ratio``, mean width over that of the labels alone, and ``judge_used``.
+    Return the setting, and for each method ``coverage`` (share of intervals that hold the rate, of
+    those that exist), ``width`` (their mean), ``refused`` (share that do not exist); for PPI++
+    also ``width_ratio``, mean width over that of the labels alone, and ``judge_used``.
     """
     if setting.group_size == 1:
         cells = draw(setting, benchmarks, rng)
@@ -177,12 +173,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def run(benchmarks: int, seed: int) -> dict[str, Any]:
-    """Simulate every setting.
-
-    Args:
-        benchmarks: Benchmarks per setting of independent items.
-        seed: Seed of the draws.
-    """
+    """Simulate every setting; one of independent items has so many benchmarks."""
     started = time.perf_counter()
     rng = stream(seed, "scores")
     rows = [simulate(setting, benchmarks, rng) for setting in settings()]

@@ -54,8 +54,7 @@ def alike(clusters: Ints, correlation: float, rng: np.random.Generator) -> Float
 def simulate_questions(draws: int, seed: int, parts: Sequence[str] = ()) -> list[Row]:
     """Simulate promises, so many draws per setting; all :data:`PARTS` by default.
 
-    Returns:
-        Rows of a table: ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
+    Rows of the table have ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
     """
     return [
         row

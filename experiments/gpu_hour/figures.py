@@ -76,8 +76,7 @@ class Machine:
     def here(cls, *, rehearsal: bool) -> Machine:
         """Name the first GPU; a rehearsal is one of the CPU.
 
-        Raises:
-            CustosError: If there is no GPU.
+        Raise ``CustosError`` if there is no GPU.
         """
         if rehearsal:
             return cls(f"rehearsal {platform.machine()}", "", rehearsal)
@@ -110,11 +109,9 @@ FIELDS = (
 
 
 class Book:
-    """The figures in their file, which is written anew with each of them.
+    """The figures of a machine in their file, which is written anew with each of them.
 
-    Args:
-        path: The file; figures that it has already are kept.
-        machine: Device that they are measured on.
+    Figures that the file has already are kept.
     """
 
     def __init__(self, path: Path, machine: Machine) -> None:

@@ -191,8 +191,7 @@ def end_with(parent: int) -> None:
 def measure_part(hour: Hour, step: int, name: str) -> None:
     """Measure a part in this process; each figure is written as soon as it is there.
 
-    Raises:
-        CustosError: If the step has no such part, or the part fails.
+    Raise ``CustosError`` if the step has no such part, or the part fails.
     """
     measure = parts(hour)[step].get(name)
     if measure is None:

@@ -48,8 +48,7 @@ REHEARSED = {
 def machine(hour: Hour) -> Iterator[Figure]:
     """Name the device, its driver and libraries; import what the other steps need.
 
-    Raises:
-        CustosError: If a module cannot be imported.
+    Raise ``CustosError`` if a module cannot be imported.
     """
     import torch
 
@@ -153,8 +152,7 @@ def files_of_tests(step: int) -> list[str]:
 def run_tests(hour: Hour, file: str) -> Iterator[Figure]:
     """Run a file of tests in a process of its own; yield what they measured and what failed.
 
-    Raises:
-        CustosError: If one failed, or none was found.
+    Raise ``CustosError`` if one failed, or none was found.
     """
     measured, results = hour.folder / "tests.json", hour.folder / "tests.xml"
     for earlier in (measured, results):

@@ -66,8 +66,7 @@ def train(hour: Hour, part: str) -> Iterator[Figure]:
 def trl(hour: Hour, part: str) -> Iterator[Figure]:
     """Train what a part trained with TRL's SFTTrainer; yield its speed and the ratio.
 
-    Raises:
-        CustosError: If it does not end, as when its memory is not enough.
+    Raise ``CustosError`` if it does not end, as when its memory is not enough.
     """
     length = Length.of(hour)
     sizes = {"steps": length.steps, "warm": length.warm, "batch": length.rows}
@@ -104,8 +103,7 @@ def quantised(hour: Hour) -> Iterator[Figure]:
 
     Without bitsandbytes the run is the recipe's own, so that a kill is shown anyway.
 
-    Raises:
-        CustosError: If it ends before it is killed, or begins anew after it.
+    Raise ``CustosError`` if it ends before it is killed, or begins anew after it.
     """
     length, run = Length(12, hour.size(32, 4), 2, 1), hour.folder / "quantised"
     keys = [*_keys(hour, run, length, checkpointing=True), f"run.save_every={SAVED_EVERY}"]
@@ -194,8 +192,7 @@ def _one_device() -> dict[str, str]:
 def _wait_for(process: subprocess.Popen[bytes]) -> None:
     """Wait for a run.
 
-    Raises:
-        CustosError: If it failed.
+    Raise ``CustosError`` if it failed.
     """
     if status := process.wait():
         raise CustosError(f"custos train ended with status {status}; its error is above")

@@ -143,8 +143,7 @@ class Soak:
     async def run(self, seconds: float, clients: int, attackers: int, every: float) -> None:
         """Call the service alone, then beside the attackers.
 
-        Raises:
-            CustosError: If the service ends meanwhile.
+        Raise ``CustosError`` if the service ends meanwhile.
         """
         start = time.monotonic()
         self._end = start + IDLE_SHARE * seconds + seconds
@@ -250,10 +249,8 @@ def tables(summary: dict[str, Any]) -> list[Table]:
 def random_call(draw: random.Random) -> tuple[str, bytes, list[str]]:
     """Draw one call of a client that means well.
 
-    A third of the requests was sent before, so that a cache may answer it.
-
-    Returns:
-        Path, body, and texts that the answer must hold in this order.
+    A third of the requests was sent before, so that a cache may answer it. Return path, body, and
+    texts that the answer must hold in this order.
     """
     kind = draw.choices(("one", "list", "picture", "stream", "chat"), (60, 10, 10, 10, 10))[0]
     rows = [_row(draw) for _ in range(8 if kind == "list" else 1)]
