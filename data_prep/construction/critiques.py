@@ -14,7 +14,7 @@ from typing import Any
 from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.construction.forms.truthful import SCORES
-from data_prep.construction.model_writer import ModelWriter, Request
+from data_prep.construction.model_writer import ROWS, ModelWriter, Request
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import MEANINGS, PAIR_TASK, parse_judgement, to_conversation
 from data_prep.splits.manifest import check_replaceable
@@ -22,8 +22,7 @@ from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B
 from judging.types import LabelledExample, Message
 
-ROWS, CONVERSATIONS = "rows.jsonl", "conversations.jsonl"
-
+CONVERSATIONS = "conversations.jsonl"
 LABEL_DIFFERS = "label differs"
 
 _BRIEF = """\

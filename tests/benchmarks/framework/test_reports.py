@@ -67,6 +67,13 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+def assert_needs_nothing_else(page: Page) -> None:
+    for tag, attributes in page.elements:
+        assert tag not in ("link", "iframe", "object", "base")
+        for name in ("src", "href", "action"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+
+
 def rows_with(response: str, image: Path | None = None, **fields: Any) -> list[dict[str, Any]]:
     said = (("1", {"1": 0.8, "0": 0.2}), ("0", {"1": 0.1, "0": 0.9}))
     rows = []
@@ -113,11 +120,7 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     Image.new("RGB", (2000, 1000), (10, 120, 200)).save(picture)
     html = page_of(rows_with("x", picture), [{"id": "0", "score": 1}, {"id": "1", "score": 1}])
     page = Page(html)
-    for tag in ("link", "iframe", "object", "base"):
-        assert not page.all(tag)
-    for attributes in (a for _, a in page.elements):
-        for name in ("src", "href", "action"):
-            assert (attributes.get(name) or "data:").startswith("data:")
+    assert_needs_nothing_else(page)
     images = json.loads(html.partition('id="images">')[2].partition("</script>")[0])
     [(source, url)] = images.items()
     assert source == str(picture)
@@ -183,9 +186,7 @@ def test_the_page_holds_every_row_and_needs_nothing_else(leaderboard: dict[str, 
     assert ATTACK not in html
     assert not page.all("script")
     assert "script-src" not in html
-    for attributes in (attributes for _, attributes in page.elements):
-        for name in ("src", "href", "action"):
-            assert (attributes.get(name) or "data:").startswith("data:")
+    assert_needs_nothing_else(page)
     assert len([row for row in page.all("tr") if row.get("class") == "ours"]) == 2
     for side in ("higher", "lower"):
         assert [cell for cell in page.all("td") if cell.get("class") == side]

@@ -59,24 +59,11 @@ def clone(folder: Path, **changed: dict[str, Any]) -> Path:
     numbers = (0, 2, 3, 5, 7, 8)
     files: dict[str, Any] = {
         "image_metadata": {
-            str(n): {
-                "category": "cs" if n < 5 else "physics",
-                "year": "20",
-                "figure_path": f"arXiv_src_2004_038/{n}.jpg",
-                "caption": "Accuracy.",
-                "paper_id": "2004.10956",
-                "title": "A paper",
-            }
+            str(n): {"category": "cs" if n < 5 else "physics", "caption": "Accuracy."}
             for n in numbers
         },
         "descriptive": {
-            str(n): {
-                "figure_id": n,
-                "num_subplots": 2 if n in (0, 8) else 12 if n == 7 else 1,
-                "subplot_loc": [1, 2] if n else "the bottom subplot",
-                "qids": [7, 13, 11, 15],
-                "answers": ["60", "a, b", "Yes", "Not Applicable"],
-            }
+            str(n): {"figure_id": n, "num_subplots": 2 if n in (0, 8) else 12 if n == 7 else 1}
             for n in numbers
         },
         "chart_types": {
