@@ -15,6 +15,7 @@ from data_prep.construction.model_writer import Request, load_rows, run_step
 from data_prep.construction.steps.base import NOT_JSON, OTHER_SCHEMA, STEPS, StepReply, read_reply
 from data_prep.errors import UnusableText
 from judging.types import Message
+from tests.cli.prep.made_up import write_rows
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, reply, say, writer
 
@@ -83,19 +84,6 @@ STEP = STEPS.get("simplevqa-atomic")
 GOOD = {"original_question": "q?", "atomic_question": "What is it?"}
 
 
-def write_questions(path: Path, count: int) -> Path:
-    rows = [
-        {"id": str(n), "question": f"When was {n} built?", "answer": "1900"} for n in range(count)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def run(fake: FakeServer, folder: Path, count: int = 6, **server: Any) -> dict[str, Any]:
-    rows = load_rows(write_questions(folder / "in.jsonl", count), STEP.row_type)
-    return run_step(STEP, rows, writer(fake, folder / "out", **server))
-
-
 def test_a_wrong_schema_is_mended_once(fake: FakeServer, tmp_path: Path) -> None:
     def answer(seen: Seen) -> Say:
         turns = seen.body["messages"]
@@ -109,7 +97,9 @@ def test_a_wrong_schema_is_mended_once(fake: FakeServer, tmp_path: Path) -> None
         return say(**GOOD)
 
     fake.answer = answer
-    manifest = run(fake, tmp_path, 5)
+    asked = [{"id": str(n), "question": f"When was {n} built?", "answer": "1"} for n in range(5)]
+    rows = load_rows(write_rows(tmp_path / "in.jsonl", asked), STEP.row_type)
+    manifest = run_step(STEP, rows, writer(fake, tmp_path / "out"))
     assert manifest["counts"] == {"in": 5, "out": 3}
     assert manifest["rejected"] == {"cut off": 1, "not JSON": 1}
     rejects = lines(tmp_path / "out" / "rejects.jsonl")
@@ -123,7 +113,7 @@ def test_a_wrong_schema_is_mended_once(fake: FakeServer, tmp_path: Path) -> None
     )
     assert json.loads(mended[2]["content"]) == {"atomic": "What is it?"}
     assert "field 'original_question'" in mended[3]["content"]
-    again = run(fake, tmp_path, 5)
+    again = run_step(STEP, rows, writer(fake, tmp_path / "out"))
     assert len(fake.seen) == 5 + 3
     assert (again["reused"], again["cost"]) == (8, manifest["cost"])
 

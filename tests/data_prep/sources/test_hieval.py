@@ -10,7 +10,6 @@ from PIL import Image
 from data_prep.sources.hieval import Columns, load_hieval
 from data_prep.tables.source import HubOptions
 from judging.errors import CustosError
-from judging.types import LabelledExample
 from tests.data_prep.tables.made_up import lines, parquet, save
 
 ROW = {"question": "Which are prime?", "answer": "2; 3", "response": "2", "label": "partial"}
@@ -22,13 +21,6 @@ def write(path: Path, rows: list[Any]) -> Path:
     if path.suffix == ".json":
         return save(path, json.dumps(rows))
     return lines(path, *rows)
-
-
-def load_one(
-    tmp_path: Path, row: dict[str, Any], columns: Columns | None = None
-) -> LabelledExample:
-    (loaded,) = load_hieval(write(tmp_path / "qs.jsonl", [row]), columns)
-    return loaded
 
 
 def png() -> bytes:
@@ -104,8 +96,8 @@ def test_every_column_under_another_name(tmp_path: Path, suffix: str) -> None:
     ],
 )
 def test_references(tmp_path: Path, answer: Any, separator: str, references: tuple[str]) -> None:
-    row = {**ROW, "answer": answer, "response": ""}
-    loaded = load_one(tmp_path, row, Columns(separator=separator))
+    path = lines(tmp_path / "qs.jsonl", {**ROW, "answer": answer, "response": ""})
+    [loaded] = load_hieval(path, Columns(separator=separator))
     assert (loaded.references, loaded.response) == (references, "")
 
 

@@ -31,20 +31,20 @@ from judging.types import LabelledExample
 TYPES = ("Reasoning Error", "Overthinking", "Other")
 
 
-def _made(label: str, number: int) -> LabelledExample:
-    return LabelledExample(
-        id=f"{label}-{number}",
-        task="hieval-ea",
-        question=f"{Random(f'{label}{number}').getrandbits(80):x} {number}?",
-        references=("1",),
-        responses=(f"{number}",),
-        label=label,
-        error_type=label.partition("; ")[2] or None,
-    )
-
-
 def _examples(counts: dict[str, int]) -> list[LabelledExample]:
-    return [_made(label, number) for label, count in counts.items() for number in range(count)]
+    return [
+        LabelledExample(
+            id=f"{label}-{number}",
+            task="hieval-ea",
+            question=f"{Random(f'{label}{number}').getrandbits(80):x} {number}?",
+            references=("1",),
+            responses=(f"{number}",),
+            label=label,
+            error_type=label.partition("; ")[2] or None,
+        )
+        for label, count in counts.items()
+        for number in range(count)
+    ]
 
 
 counts = st.fixed_dictionaries(
