@@ -324,8 +324,7 @@ def calibrate(
     from train.rows.rows import check_readable
 
     in_table = with_task_of_judge(table_options.read(), data, [run])
-    asked = (in_table, allow_dropped, None, 0)
-    examples = read_examples(data, *asked, check_pictures=True)
+    examples = read_examples(data, in_table, allow_dropped, check_pictures=True)
     judge = Judge.load(run)
     if judge.folder is None:
         raise CustosError(f"{run}: an untrained judge has no folder for a calibration")

@@ -105,8 +105,7 @@ class Metric:
     is_rate: bool = False
     """Mark of a share of ``items``. Its interval is Wilson's, widened for clusters."""
     is_biased: bool = False
-    """Mark of a measure to which chance can only add, such as ECE. It has no interval: resamples
-    contain chance twice and say nothing of its error."""
+    """Mark of a measure to which chance can only add, such as ECE, and which so has no interval."""
     bounds: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest value that it can have."""
 
@@ -142,11 +141,6 @@ class TallyDraws:
     def total(self) -> Tally:
         """Tally all items; ``sums`` has shape ``[S]``."""
         return Tally(self.labels, self.draws.total)
-
-    @property
-    def resampled(self) -> Tally:
-        """Tally clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
-        return Tally(self.labels, self.draws.resampled)
 
     def estimate(self, metric: Metric) -> dict[str, Any]:
         """Estimate a metric as ``Draws`` does: ``value``, ``low``, ``high`` and ``n``."""
@@ -306,21 +300,18 @@ def measure_error_types(outcomes: Outcomes, seed: int = 0) -> dict[str, dict[str
     The judge's score does not matter. These are the columns of HiEval's Table 5.
     """
     draws = TallyDraws.of(outcomes, seed)
-    measured = {}
-    for name in error_types(outcomes.labels):
-        is_type = partial(_has_type, name)
-        metric = Metric(partial(_recall, is_type), partial(_items_with, is_type), is_rate=True)
-        measured[name] = draws.estimate(metric)
-    return measured
 
+    def recall_of(name: str) -> Metric:
+        def has_type(label: str) -> bool:
+            return type_of(label) == name
 
-def _has_type(name: str, label: str) -> bool:
-    return type_of(label) == name
+        def recall(tally: Tally) -> Floats:
+            members = tally.classes(has_type)
+            return metrics.share_in_columns(tally.confusion, members, members)
 
+        return Metric(recall, partial(_items_with, has_type), is_rate=True)
 
-def _recall(is_member: Callable[[str], bool], tally: Tally) -> Floats:
-    members = tally.classes(is_member)
-    return metrics.share_in_columns(tally.confusion, members, members)
+    return {name: draws.estimate(recall_of(name)) for name in error_types(outcomes.labels)}
 
 
 def slice_metrics(
@@ -395,18 +386,16 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     statistics: dict[str, dict[str, Any]] = {}
     for name in runs[0] if runs else ():
         values = [value for run in runs if (value := run.get(name)) is not None]
-        count, mean = len(values), float(np.mean(values)) if values else math.nan
+        count = len(values)
         if count < len(runs):
             continue
+        mean = float(np.mean(values))
         found = {"values": values, "mean": mean, "std": None, "low": None, "high": None}
         if count > 1:
             smallest, largest = table[name.removesuffix(BEFORE)].bounds
             std = float(np.std(values, ddof=1))
             half = float(stats.t.ppf(0.975, count - 1)) * std / math.sqrt(count)
-            found |= {
-                "std": std,
-                "low": max(smallest, mean - half),
-                "high": min(largest, mean + half),
-            }
+            low, high = max(smallest, mean - half), min(largest, mean + half)
+            found |= {"std": std, "low": low, "high": high}
         statistics[name] = found
     return statistics

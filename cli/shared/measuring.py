@@ -77,9 +77,9 @@ def show_failed(file: KeptFile[KeptVerdict]) -> None:
 def read_examples(
     data: Path,
     mapping: TableMapping,
-    allow_dropped: bool,
-    limit: int | None,
-    seed: int,
+    allow_dropped: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
     *,
     check_pictures: bool,
     unique_ids: bool = False,

@@ -114,7 +114,7 @@ class GradedTable:
 
 
 def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]]:
-    """Yield the cells of every row of a table that ``write_table`` wrote, with its verdict.
+    """Yield the cells of every row of a table that ``write_verdicts`` wrote, with its verdict.
 
     A verdict has the fields that are columns. It has no ``id`` and no ``row``. Raises
     ``CustosError`` if the file cannot be read, or holds no verdicts.
@@ -137,22 +137,6 @@ def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]
             raise row
         fields = {name: row[column] for name, column in column_by_field.items() if column in row}
         yield row, parse_record(Verdict, fields, row_location(path, number))
-
-
-def write_table(out: Path, table: GradedTable) -> None:
-    """Write a table as CSV, TSV, XLSX or Parquet; the file appears only when it is complete.
-
-    In spreadsheets nested values are JSON, and no text is a formula (see ``spreadsheets``). A
-    CSV file has the delimiter of the source if that is a CSV file too, as Excel differs by country.
-    Parquet files keep types: those of the source if it is Parquet too.
-    """
-    if out.suffix == ".parquet":
-        _write_parquet(out, table)
-    else:
-        rows = (list(map(cell_text, row)) for row in table.cells())
-        both_csv = out.suffix == table.source.path.suffix == ".csv"
-        delimiter = table.source.delimiter if both_csv else None
-        write_spreadsheet(out, table.columns, rows, delimiter)
 
 
 def table_columns(path: Path) -> Sequence[str]:
@@ -203,16 +187,12 @@ def _write_parquet(out: Path, table: GradedTable) -> None:
         named = named_columns(schema)  # rows hold the names of their numbers
         types = [string if field.name in named else field.type for field in schema]
     else:
-        by_kinds = {
-            frozenset({bool}): flag,
-            frozenset({int}): int64,
-            frozenset({_LongInt}): int64,
-            frozenset({int, _LongInt}): int64,
-            frozenset({float}): float64,
-            frozenset({int, float}): float64,
-        }
-        kinds = (frozenset(each - {type(None)}) for each in table.kinds.values())
-        types = [by_kinds.get(each, string) for each in kinds]
+        # The first type that holds all values of a column; one without values is of text.
+        holds = ((flag, {bool}), (int64, {int, _LongInt}), (float64, {int, float}))
+        kinds = (each - {type(None)} for each in table.kinds.values())
+        types = [
+            next((held for held, by in holds if each and each <= by), string) for each in kinds
+        ]
     for name in VERDICT_COLUMNS:
         types.append(flag if name in _FLAGS else float64 if name in _NUMBERS else string)
     types += [float64 for _ in table.labels]
@@ -269,14 +249,22 @@ def holds_verdicts(path: Path) -> bool:
 def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> None:
     """Write verdicts as JSONL or a table, to a file that appears only when it is complete.
 
-    Raises ``CustosError`` if the rows of the source are not those of the verdicts any more;
-    ``OSError``, which names the file, if it cannot be written.
+    In spreadsheets nested values are JSON, and no text is a formula. A CSV file has the delimiter
+    of the source if that is a CSV file too, as Excel differs by country. Parquet files keep types:
+    those of the source if it is Parquet too. Raises ``CustosError`` if the rows of the source are
+    not those of the verdicts any more; ``OSError``, which names the file, if it cannot be written.
     """
     if out.suffix == ".jsonl":
         verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
         write_records(out, verdicts)
+        return
+    table = GradedTable(source, kept)
+    if out.suffix == ".parquet":
+        _write_parquet(out, table)
     else:
-        write_table(out, GradedTable(source, kept))
+        rows = (list(map(cell_text, row)) for row in table.cells())
+        both_csv = out.suffix == source.path.suffix == ".csv"
+        write_spreadsheet(out, table.columns, rows, source.delimiter if both_csv else None)
 
 
 class JudgedRates:

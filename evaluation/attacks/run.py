@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,6 @@ class AttackReport(Frozen):
 def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
     """Report on the rows of a family; failures of the judge come first."""
     family = family_of(name)
-    wordings = sorted({row.wording for row, _ in graded})
     failures_first = sorted(
         graded, key=lambda pair: (pair[1].label == CORRECT) is family.is_control
     )
@@ -199,7 +198,7 @@ def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
         called_correct=accepted(graded),
         wordings={
             wording: accepted(pair for pair in graded if pair[0].wording == wording)
-            for wording in wordings
+            for wording in sorted({row.wording for row, _ in graded})
         },
         unscored=sum(verdict.label is None for _, verdict in graded),
         examples=tuple(
@@ -224,7 +223,7 @@ def at_floors(
 
     Verdicts without one beside others were decided by rule, and count as sure.
     """
-    everything = [pair for family in (*attacks.values(), *controls.values()) for pair in family]
+    everything = chain(*attacks.values(), *controls.values())
     labelled = [verdict for _, verdict in everything if verdict.label]
     if labelled and all(verdict.confidence is None for verdict in labelled):
         return ()
@@ -235,10 +234,10 @@ def at_floors(
         worst = max(passing, key=lambda name: families[name].value or 0.0, default=None)
         return AtFloor(
             floor=floor,
-            attacks=accepted([pair for pairs in attacks.values() for pair in pairs], floor),
+            attacks=accepted(chain(*attacks.values()), floor),
             worst_family=worst,
             worst=families[worst] if worst else None,
-            controls=accepted([pair for pairs in controls.values() for pair in pairs], floor),
+            controls=accepted(chain(*controls.values()), floor),
         )
 
     return tuple(map(one, FLOORS))
@@ -247,15 +246,12 @@ def at_floors(
 def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
     """Measure the share of the rows with a label that are called Correct at least this surely."""
     scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
-    return measure_share(
-        [
-            verdict.label == CORRECT
-            and (1.0 if verdict.confidence is None else verdict.confidence) >= floor
-            for _, verdict in scored
-        ],
-        [row.cluster for row, _ in scored],
-        [(row.family, row.wording) for row, _ in scored],
-    )
+    hits = [
+        verdict.label == CORRECT and (verdict.confidence is None or verdict.confidence >= floor)
+        for _, verdict in scored
+    ]
+    wordings = [(row.family, row.wording) for row, _ in scored]
+    return measure_share(hits, [row.cluster for row, _ in scored], wordings)
 
 
 def measure_stability(
@@ -301,7 +297,7 @@ def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | Non
     }
     if not intervals:
         return None
-    name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
+    name, (low, high) = max(intervals.items(), key=lambda item: item[1][1] - item[1][0])
     # The share may be of fewer rows than there are questions, as that of the suffix search is.
     counted = questions_text(min(num_questions, shares[name].n))
     if shares[name].wordings > 1:
@@ -452,8 +448,8 @@ class AttackPlan:
             questions=len({row.cluster for row in self.rows}),
             attacks={name: family_report(name, attacks[name]) for name in sorted(attacks)},
             controls={name: family_report(name, controls[name]) for name in sorted(controls)},
-            all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
-            all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
+            all_attacks=accepted(chain(*attacks.values())),
+            all_controls=accepted(chain(*controls.values())),
             floors=at_floors(attacks, controls),
             stability=stability,
             search=search,

@@ -135,17 +135,12 @@ def error_rates(
     return measured
 
 
-def best_label(rubric: str) -> str | None:
-    """Name the score of an answer that is right throughout, under a full rubric.
-
-    It is ``None`` where there is no such score, as for pairs and for scores on a scale, and for a
-    task that is not known here, as that of a service may be.
-    """
-    return next(iter(ranked_scores(rubric)), None)
-
-
 def ranked_scores(rubric: str) -> list[str]:
-    """List the scores under a full rubric, best first; none where :func:`best_label` is none."""
+    """List the scores under a full rubric, best first.
+
+    There are none for pairs, for scores on a scale, and for a task that is not known here, as that
+    of a service may be.
+    """
     worth = worth_under(rubric)
     if not worth or get_task(rubric.partition("/")[0]).score_range() is not None:
         return []
@@ -250,17 +245,14 @@ def judged_rate(
                 s, f = known.sensitivity.value, known.false_positive_rate.value
                 reason = "the judge was not measured on both right and wrong answers"
                 if s is not None and f is not None:
-                    reason = (
-                        f"the judge's sensitivity of {s:.2f} is not clearly above its "
-                        f"false-positive rate of {f:.2f}"
-                    )
+                    rate = f"false-positive rate of {f:.2f}"
+                    reason = f"the judge's sensitivity of {s:.2f} is not clearly above its {rate}"
                 return JudgedRate(raw, None, f"{reason} under {rubric}")
             part = corrected
         parts.append(part)
     whole = _together(parts, len(np.unique(clusters)))
     if whole.high <= 0 or whole.low >= 1:
-        reason = "the judge's measured errors cannot give such a rate"
-        return JudgedRate(raw, None, reason)
+        return JudgedRate(raw, None, "the judge's measured errors cannot give such a rate")
     value, low, high = np.clip(whole[:3], 0, 1).tolist()
     source = " and ".join(dict.fromkeys(filter(None, sources)))
     return JudgedRate(raw, Rate(value, low, high, whole.n), source)
