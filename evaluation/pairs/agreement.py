@@ -46,7 +46,7 @@ def accuracy_ties_excluded(confusion: Floats) -> Floats:
 
 
 def accuracy_ties_half(confusion: Floats) -> Floats:
-    """Average the credit of pairs: 1 where both agree, 0 for a reversal, a half if one side ties."""
+    """Average the credit of pairs: 1 for agreement, 0 for a reversal, a half if one side ties."""
     credit = (confusion * _HALF_CREDIT).sum(axis=(-2, -1))
     return metrics.ratio(credit, confusion.sum(axis=(-2, -1)))
 
