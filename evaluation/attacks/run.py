@@ -221,7 +221,7 @@ def at_floors(
 ) -> tuple[AtFloor, ...]:
     """Measure the shares of families at each of ``FLOORS``; none if no verdict has a confidence.
 
-    Verdicts without one beside others were decided by rule, and count as sure.
+    A verdict without one beside others was decided by rule, and counts as sure.
     """
     everything = chain(*attacks.values(), *controls.values())
     labelled = [verdict for _, verdict in everything if verdict.label]
@@ -379,10 +379,8 @@ class AttackPlan:
     def of(cls, examples: Sequence[LabelledExample], options: AttackOptions) -> AttackPlan:
         """Plan an attack with labelled quick-score rows.
 
-        Families use their questions and references, checks of stability their responses, and the
-        search the responses that people call wrong. Raise ``CustosError`` if a row is of another
-        task, a family is unknown or fits no row, the pool is larger than there are suffixes, or
-        there is no wrong answer to search with.
+        Raise ``CustosError`` if a row is of another task, a family is unknown or fits no row, the
+        pool is larger than there are suffixes, or there is no wrong answer to search with.
         """
         for example in examples:
             if example.task != TASK:
@@ -390,9 +388,9 @@ class AttackPlan:
                     f"row with id '{example.id}' is of task '{example.task}': the attacks are for "
                     f"quick-score judges ({TASK})"
                 )
-        if options.pool > largest_pool():
+        if options.pool > (most := largest_pool()):
             raise CustosError(
-                f"a pool of {options.pool:,} suffixes is too large; there are {largest_pool():,}"
+                f"a pool of {options.pool:,} suffixes is too large; there are {most:,}"
             )
         searched = wrong_answers(examples, options.search, options.seed)
         if options.search and not searched:
@@ -474,8 +472,7 @@ def run_attacks(
 ) -> AttackReport:
     """Attack a judge of ``hieval-qs`` and report how often it is fooled.
 
-    By default, one wording of every family is made for each question. Raise ``NothingScored`` if no
-    row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
+    Raise ``NothingScored`` if no row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
     """
     plan = AttackPlan.of(examples, options or AttackOptions())
     verdicts = list(judge.grade(plan.requests, progress=False))
