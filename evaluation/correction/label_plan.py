@@ -218,9 +218,8 @@ def labels_needed(
         enough = np.flatnonzero(half_widths <= half_width)
         return int(labels[enough[0]]) if len(enough) else None
 
-    return LabelPlan(
-        *map(first_within, expected_half_widths(labels, items, rate, correlation, shape))
-    )
+    with_judge, alone = expected_half_widths(labels, items, rate, correlation, shape)
+    return LabelPlan(first_within(with_judge), first_within(alone))
 
 
 def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
