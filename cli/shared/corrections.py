@@ -259,6 +259,17 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
         )
 
 
+def tasks_of_reviews(files: Sequence[Path], mapping: TableMapping) -> set[str]:
+    """Name the tasks that review files say their rows are of; one that cannot be read says none."""
+    tasks: set[str] = set()
+    for path in files:
+        with suppress(CustosError):  # is reported where the labels are read
+            for _, row in open_table(path, _format_of(path, mapping.text_format)).rows():
+                if isinstance(row, dict) and ROW_KEY in row and not is_empty(row.get("task")):
+                    tasks.add(str(row["task"]))
+    return tasks
+
+
 def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
     """Find the format of a file that people may have saved in another one than the table's.
 

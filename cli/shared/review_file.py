@@ -294,13 +294,14 @@ def write_review_file(
     table: Table,
     mapping: TableMapping,
     words: Sequence[str],
+    task: str | None = None,
 ) -> dict[str, str]:
     """Write rows in the shape of their table, with an empty column for a person's label.
 
     In a workbook its cells offer ``words``; a page saves such a table. The file has the columns of
-    the table, and ours beside them, so that the mapping of the table reads it. What earlier people
-    said stands in columns of other names, which are returned by the old ones; so do columns that
-    are called as ours.
+    the table, and ours beside them, so that the mapping of the table reads it; a ``task`` that
+    neither of them says is a column too. What earlier people said stands in columns of other names,
+    which are returned by the old ones; so do columns that are called as ours.
     """
     column_of = field_columns(mapping)
     of_chance = column_of[SAMPLING_PROBABILITY]
@@ -325,12 +326,13 @@ def write_review_file(
             renamed[name] = PREFIX + renamed[name]
     label = column_of[PERSONS_LABEL]
     stay = [name for name in own if name not in JUDGE_COLUMNS]
-    ours = [row.our_cells(mapping.labels) for row in rows]
+    ours = [row.our_cells(mapping.labels) | {"task": task} for row in rows]
+    possible = (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, "task", ROW_KEY)
+    where_filled = ("judge_critique", SAMPLING_PROBABILITY, "task")
     beside = [
         name
-        for name in (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, ROW_KEY)
-        if name not in ("judge_critique", SAMPLING_PROBABILITY)
-        or any(cells.get(name) for cells in ours)
+        for name in possible
+        if name not in where_filled or any(cells.get(name) for cells in ours)
     ]
     named = [of_chance if name == SAMPLING_PROBABILITY else name for name in beside]
     columns = [*stay, *([] if label in stay else [label]), *named, *renamed.values()]

@@ -1,5 +1,6 @@
 """A judge of one task of one's own: a table need not name the task, and all its labels count."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard, instruction_hash
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import write_csv
 from tests.judging.tasks.made_up import Grounded, declare
 from tests.serve.made_up import FakeJudge
 
@@ -83,6 +85,13 @@ def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Pa
     assert reviewed.exit_code == 0, reviewed.stderr
     assert f"{WORDS[1]} 0.333" in reviewed.stdout
     assert f"with {' or '.join(WORDS)}" in reviewed.stdout
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        filled = [row | {"label": WORDS[1]} for row in csv.DictReader(file)]
+    assert {row["task"] for row in filled} == {"grounded"}
+    merged = custos("review", "--merge", write_csv(sheet, filled), "--in", table, "--out",
+                    tmp_path / "merged.jsonl", *MEANINGS)  # fmt: skip
+    assert merged.exit_code == 0, merged.stderr
+    assert "6 of 12 rows have a label of the corrections" in merged.stdout
     measured = custos("eval", run_folder, "--data", table, "--no-zero-shot", "--out",
                       tmp_path / "report", *MEANINGS)  # fmt: skip
     assert measured.exit_code == 0, measured.stderr
