@@ -1,6 +1,5 @@
 """A judge of one task of one's own: a table need not name the task, and all its labels count."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard, instruction_hash
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
-from tests.cli.made_up import write_csv
+from tests.cli.made_up import read_csv, write_csv
 from tests.judging.tasks.made_up import Grounded, declare
 from tests.serve.made_up import FakeJudge
 
@@ -85,8 +84,7 @@ def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Pa
     assert reviewed.exit_code == 0, reviewed.stderr
     assert f"{WORDS[1]} 0.333" in reviewed.stdout
     assert f"with {' or '.join(WORDS)}" in reviewed.stdout
-    with sheet.open(encoding="utf-8-sig", newline="") as file:
-        filled = [row | {"label": WORDS[1]} for row in csv.DictReader(file)]
+    filled = [row | {"label": WORDS[1]} for row in read_csv(sheet)]
     assert {row["task"] for row in filled} == {"grounded"}
     merged = custos("review", "--merge", write_csv(sheet, filled), "--in", table, "--out",
                     tmp_path / "merged.jsonl", *MEANINGS)  # fmt: skip
