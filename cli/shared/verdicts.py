@@ -223,10 +223,9 @@ def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> N
                 f"{option} '{path}': name a file; a run that is stopped goes on from its files, "
                 "so pipes are not used"
             )
-    outputs = (("--out", out, OUT_SUFFIXES), ("--csv", table, TABLE_SUFFIXES))
+    outputs = [("--out", out, OUT_SUFFIXES)]
+    outputs += [("--csv", table, TABLE_SUFFIXES)] if table else []
     for option, output, suffixes in outputs:
-        if output is None:
-            continue
         if output.suffix not in suffixes:
             expected = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
             raise CustosError(f"{option} '{output}': expected a file ending in {expected}")
@@ -268,10 +267,7 @@ def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> Non
 
 
 class JudgedRates:
-    """Shares of labels by judge and rubric; the best one's is corrected by the judges' errors.
-
-    ``labels`` are those of a mapping: words of the caller, and ours.
-    """
+    """Shares of labels, in a mapping's words, by judge and rubric; that of the best is corrected."""
 
     def __init__(self, labels: Mapping[str, str] | None = None) -> None:
         self._labels = labels or {}
@@ -294,10 +290,7 @@ class JudgedRates:
             questions.append(question)
 
     def lines(self, grader: Grader | None = None) -> Iterator[str]:
-        """Yield a sentence for each judge and rubric; what the grader's own folder says counts.
-
-        Where there are more than two labels, another one has the shares of all.
-        """
+        """Yield a sentence for each judge and rubric; what the grader's own folder says counts."""
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
@@ -322,10 +315,8 @@ class JudgedRates:
                 text = f"share of {words[0]}, {rubric}: {judged_text(rates[0].as_json())}"
                 yield one_line(text)
             if len(rates) > 2:
-                raw = (with_interval(rate.raw._asdict()) for rate in rates)
-                shares = ", ".join(
-                    f"{word} {share}" for word, share in zip(words, raw, strict=True)
-                )
+                raw = [with_interval(rate.raw._asdict()) for rate in rates]
+                shares = ", ".join(map(" ".join, zip(words, raw, strict=True)))
                 yield one_line(f"shares of all labels, {rubric}: as judged {shares}")
 
 
@@ -379,10 +370,7 @@ class Summary:
             tally.num_to_review += counted.num_to_review
 
     def show(self, written: str, rates: Iterable[str] = ()) -> None:
-        """Print how many rows were graded, by status, and a sentence for each judge and rubric.
-
-        ``rates`` are sentences of :class:`JudgedRates`.
-        """
+        """Print how many rows were graded, by status, and sentences for each judge and rubric."""
         counts = _counted(self.statuses)
         typer.echo(f"{self.statuses.total()} rows graded ({counts or 'none'}): {written}")
         for (judge, rubric), tally in self.tallies.items():
@@ -401,17 +389,19 @@ class Summary:
         counted = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         message = self.first_failure.verdict.message or "no message"
         first = one_line(" ".join(message.split()))
-        advice = []
+        failed = f"{sum(counts.values())} of {self.statuses.total()} rows have no verdict"
+        said = [
+            f"{source}: {failed}: {counted}",
+            f"the first: row {self.first_failure.row}: {first}",
+        ]
         if counts["invalid"]:
-            advice.append(
+            said.append(
                 "mend the invalid rows, or the option that their message is about, and give the "
                 "same command again: it grades only these rows"
             )
         if counts["judge_error"]:
-            advice.append("--retry-failed asks again for the rows with judge_error")
-        failed = f"{sum(counts.values())} of {self.statuses.total()} rows have no verdict"
-        where = f"the first: row {self.first_failure.row}: {first}"
-        return "; ".join([f"{source}: {failed}: {counted}", where, *advice])
+            said.append("--retry-failed asks again for the rows with judge_error")
+        return "; ".join(said)
 
     def end(
         self,
