@@ -267,7 +267,7 @@ def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> Non
 
 
 class JudgedRates:
-    """Shares of labels, in a mapping's words, by judge and rubric; that of the best is corrected."""
+    """Shares of labels, in a mapping's words, by judge and rubric; the best one's is corrected."""
 
     def __init__(self, labels: Mapping[str, str] | None = None) -> None:
         self._labels = labels or {}
@@ -390,10 +390,8 @@ class Summary:
         message = self.first_failure.verdict.message or "no message"
         first = one_line(" ".join(message.split()))
         failed = f"{sum(counts.values())} of {self.statuses.total()} rows have no verdict"
-        said = [
-            f"{source}: {failed}: {counted}",
-            f"the first: row {self.first_failure.row}: {first}",
-        ]
+        where = f"the first: row {self.first_failure.row}: {first}"
+        said = [f"{source}: {failed}: {counted}", where]
         if counts["invalid"]:
             said.append(
                 "mend the invalid rows, or the option that their message is about, and give the "
