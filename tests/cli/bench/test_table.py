@@ -28,8 +28,10 @@ def test_two_models_in_every_form(judge: Grader, tmp_path: Path) -> None:
     weak, strong = graded_files(tmp_path)
     out = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "html")}
     options = [part for kind, file in out.items() for part in (f"--{kind}", file)]
-    done = run("table", "charthal", f"weak={weak}", strong, *options)
-    assert done.exit_code == 0, done.stderr
+    command = ("table", "charthal", f"weak={weak}", strong, *options)
+    for _ in range(2):  # files of the command itself are replaced
+        done = run(*command)
+        assert done.exit_code == 0, done.stderr
     result = read(out["json"])
     assert list(result["models"]) == ["strong", "weak"]
     assert result["models"]["strong"]["overall"] == {"correct": 3, "total": 4, "score": 75}
@@ -44,6 +46,11 @@ def test_two_models_in_every_form(judge: Grader, tmp_path: Path) -> None:
     names = [row.split("|")[1].strip(" *") for row in rows]
     assert names.index("strong") < names.index("Qwen2.5-VL-72B-Instruct")
     assert names.index("weak") + 1 == names.index("GPT-5-nano (high)")
+    for kind, mine in (("markdown", "# charthal\n"), ("html", "<title>charthal: mine</title>")):
+        out[kind].write_text(mine)
+        assert f"--{kind} '{out[kind]}': exists and is no earlier" in run(*command).stderr
+        assert out[kind].read_text() == mine
+        out[kind].unlink()
 
 
 def test_people_of_one_model(judge: Grader, tmp_path: Path) -> None:
