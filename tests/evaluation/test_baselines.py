@@ -175,22 +175,13 @@ def test_the_regression_learns_what_wins_from_other_questions() -> None:
 
 
 def of_task(number: int, task: str, variant: str, label: str) -> LabelledExample:
-    return LabelledExample(
-        id=str(number),
-        task=task,
-        variant=variant,
-        question=f"Question {number}",
-        references=("a",),
-        responses=("b",),
-        label=label,
-    )
+    question = f"Question {number}"
+    return example(label, id=str(number), task=task, variant=variant, question=question)
 
 
 def labelled_as(*labels: str | None) -> list[Verdict]:
     return [
-        Verdict(
-            id=str(number), status="scored" if label else "abstain", label=label, judge="somebody"
-        )
+        Verdict(id=str(number), status="scored" if label else "abstain", label=label)
         for number, label in enumerate(labels)
     ]
 
@@ -247,17 +238,14 @@ def embed(texts: list[str]) -> Floats:
 
 def near_rows() -> list[LabelledExample]:
     """Right where the response is near one of two references, whatever its words."""
-    return [
-        example(
-            "Correct" if number % 2 == 0 else "Wrong",
-            id=str(number),
-            question=f"Question {number // 2}?",
-            references=(WORDS[number // 2 % 6], "granite"),
-            responses=(WORDS[(number // 2 + (0 if number % 2 == 0 else 2)) % 6],),
-            reference_mode="any",
-        )
-        for number in range(60)
-    ]
+    rows = []
+    for number in range(60):
+        question, is_wrong = divmod(number, 2)
+        said, references = WORDS[(question + 2 * is_wrong) % 6], (WORDS[question % 6], "granite")
+        fields = {"references": references, "responses": (said,), "reference_mode": "any"}
+        fields |= {"id": str(number), "question": f"Question {question}?"}
+        rows.append(example("Wrong" if is_wrong else "Correct", **fields))
+    return rows
 
 
 def test_nearness_to_a_reference_decides() -> None:

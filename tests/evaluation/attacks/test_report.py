@@ -150,28 +150,18 @@ OUTCOMES = st.lists(
 
 def graded(family: str, outcomes: list[Outcome]) -> list[tuple[AttackRow, Verdict]]:
     """Rows of a family, each on a question of its own, with these labels and confidences."""
-    return [
-        (
-            AttackRow(
-                family=family,
-                wording="w",
-                cluster=f"q{number}",
-                request=JudgeRequest(
-                    id=f"{family}/{number}",
-                    question="Which?",
-                    references=("Paris",),
-                    responses=("x",),
-                ),
-            ),
-            Verdict(
-                id=f"{family}/{number}",
-                status="scored" if label else "judge_error",
-                label=label,
-                confidence=confidence if label else None,
-            ),
-        )
-        for number, (label, confidence) in enumerate(outcomes)
+    request = JudgeRequest(question="Which?", references=("Paris",), responses=("x",))
+    rows = [
+        AttackRow(family=family, wording="w", cluster=f"q{number}", request=request)
+        for number in range(len(outcomes))
     ]
+    verdicts = [
+        Verdict(status="scored", label=label, confidence=confidence)
+        if label
+        else Verdict(status="judge_error")
+        for label, confidence in outcomes
+    ]
+    return list(zip(rows, verdicts, strict=True))
 
 
 def share(outcomes: list[Outcome], floor: float) -> float | None:
