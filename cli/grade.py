@@ -136,7 +136,7 @@ def grade(
 
 
 class ParsedRows:
-    """Requests of a table: parsed once, and read as often as needed from a nameless file by OUT."""
+    """Requests of a table: parsed once into an unnamed file beside the output, read as needed."""
 
     def __init__(self, rows: Iterable[NumberedRequest], out: Path) -> None:
         self.questions = array("q")

@@ -15,15 +15,7 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.tournament import tournament
 from cli.shared.options import Items, JsonOut, Name, read_assignments, with_groups
-from cli.shared.outputs import (
-    OutFile,
-    OutFolder,
-    Verb,
-    claim,
-    claim_json,
-    claim_text,
-    output_file,
-)
+from cli.shared.outputs import OutFile, OutFolder, Verb, claim, claim_json, claim_text, output_file
 from cli.shared.screen import interval_table, wide_console
 from judging import CustosError
 from judging.files.atomic import write_text
