@@ -1,8 +1,25 @@
-"""Spreadsheets as people save them."""
+"""The command, and spreadsheets as people save them."""
 
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from cli.main import app
+
+
+def custos(*words: object) -> Any:
+    """Run a command; an error that it does not report itself is raised."""
+    return CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
+
+
+def succeed(*words: object) -> Any:
+    """Run a command that must end well."""
+    result = custos(*words)
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.files.records import read_records
 from judging.types import LabelledExample, Verdict
 from tests.cli.bench.made_up import fail_on, read, run, write
+from tests.cli.made_up import succeed
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from train import truthful_judge
 
@@ -160,11 +159,6 @@ def test_the_documented_tournament_reads_the_recipes_judge_as_it_was_trained() -
         assert f"--judge {recipe['run']['output']} --critique" in example
 
 
-def custos(*arguments: object) -> None:
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
-
-
 def critic(seen: Seen) -> Say:
     """A strong model that writes a short critique and ends in people's label."""
     [label] = LABEL.findall(seen.text)
@@ -187,10 +181,10 @@ def test_a_judge_of_hidden_references_plays_without_any(
     source.write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
     fake.answer = critic
     server = ("--base-url", fake.url, "--model", "strong")
-    custos("prep", "critiques", "--source", source, *server, "--out", tmp_path / "written")
+    succeed("prep", "critiques", "--source", source, *server, "--out", tmp_path / "written")
     written = ("--source", tmp_path / "written" / "conversations.jsonl", "--out", data)
     sizes = ("--val", 4, "--cal", 0, "--test", 0)
-    custos("prep", "truthful", *written, "--reference-answer", "hidden", *sizes)
+    succeed("prep", "truthful", *written, "--reference-answer", "hidden", *sizes)
     recipe = {
         "backbone": small,
         "data": {"train": [str(data / "train.jsonl")], "val": str(data / "val.jsonl")},

@@ -3,11 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.judge import Judge
 from tests.cli.grade.made_up import Run, write
+from tests.cli.made_up import custos
 from tests.serve.made_up import FakeJudge
 
 
@@ -24,7 +23,6 @@ def run(judge: FakeJudge, tmp_path: Path) -> Run:
         source = tmp_path / "in.jsonl"
         if rows is not None:
             write(source, rows)
-        arguments = ["grade", "--judge", "fake", "--in", str(source), "--out", str(tmp_path / out)]
-        return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+        return custos("grade", "--judge", "fake", "--in", source, "--out", tmp_path / out, *options)
 
     return run

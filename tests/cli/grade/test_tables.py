@@ -10,11 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from tests.cli.grade.made_up import REPOSITORY, Run, many, read, write
-from tests.cli.made_up import read_csv
+from tests.cli.made_up import read_csv, succeed
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -89,9 +87,8 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
         'no,empty,q,gold,answer\n-1,,"What, then?",Paris,Paris\n,,x,Paris,"a\nb"\n\n2,,x,Paris\n'
     )
     maps = ["--map", "question=q", "--map", "references=gold", "--map", "response=answer"]
-    files = ["--in", str(source), "--out", str(tmp_path / "graded.csv")]
-    command = ["grade", "--judge", "fake", *files, *maps]
-    assert CliRunner().invoke(app, command).exit_code == 0
+    files = ["--in", source, "--out", tmp_path / "graded.csv"]
+    succeed("grade", "--judge", "fake", *files, *maps)
     with (tmp_path / "graded.csv").open(encoding="utf-8-sig", newline="") as file:
         header, *lines = csv.reader(file)
     assert header[:6] == ["no", "empty", "q", "gold", "answer", "status"]
@@ -103,10 +100,8 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
     day = datetime.date(2026, 1, 2)
     table = pa.table({"day": [day], "none": pa.array([None], pa.int32())} | column_of(row()))
     pq.write_table(table, tmp_path / "in.parquet")
-    files = ["--in", str(tmp_path / "in.parquet"), "--out", str(tmp_path / "graded.parquet")]
-    command = ["grade", "--judge", "fake", *files, "--map", "question=question"]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    files = ["--in", tmp_path / "in.parquet", "--out", tmp_path / "graded.parquet"]
+    succeed("grade", "--judge", "fake", *files, "--map", "question=question")
     graded = pq.read_table(tmp_path / "graded.parquet")
     assert graded.schema.types[:3] == table.schema.types[:3]
     assert graded.to_pylist()[0]["day"] == day
@@ -138,8 +133,7 @@ def test_a_csv_file_is_written_with_the_delimiter_of_the_source(
     cells = [("question", "references", "response"), ("Which, then?", "Paris", "a;b")]
     with source.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(cells)
-    command = ["grade", "--judge", "fake", "--in", str(source), "--out", str(out)]
-    assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    succeed("grade", "--judge", "fake", "--in", source, "--out", out)
     with out.open(encoding="utf-8-sig", newline="") as file:
         header, line = csv.reader(file, delimiter=delimiter)
     assert [tuple(header[:3]), tuple(line[:3])] == cells

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from cli.shared.verdicts import write_verdicts
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
 from tests.cli.grade.made_up import Run, failing_on_rome, many, read, write
+from tests.cli.made_up import custos, succeed
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
@@ -130,7 +129,7 @@ def test_an_empty_file(run: Run, tmp_path: Path) -> None:
 def test_pipes_are_refused(option: str, name: str) -> None:
     files = {"--in": "in.jsonl", "--out": "out.jsonl"} | {option: name}
     arguments = [part for pair in files.items() for part in pair]
-    result = CliRunner().invoke(app, ["grade", *arguments])
+    result = custos("grade", *arguments)
     assert result.exit_code == 2
     assert f"error: {option} '-': name a file; " in result.stderr
 
@@ -165,9 +164,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
     other = {"task": "simplevqa", "variant": "english", **row()}
     write(tmp_path / "in.jsonl", [pair, row(), other, pair])
-    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")]
-    result = CliRunner().invoke(app, ["grade", *files], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    succeed("grade", "--in", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl")
     verdicts = read(tmp_path / "out.jsonl")
     assert [v.get("judge") for v in verdicts] == [
         *("pairs/truthful-pair", "quick/hieval-qs"),
@@ -221,12 +218,6 @@ def test_grading_writes_no_notices(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if not line.startswith(ours)] == []
 
 
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_the_key_comes_from_where_doctor_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +228,7 @@ def test_the_key_comes_from_where_doctor_looks(
     for key, options in (("a-key-of-sixteen", []), ("another-of-sixteen", ["OTHER_KEY"])):
         with serving_judges({"fake": FakeJudge()}, keys=(key,)) as url:
             named = [part for name in options for part in ("--key-env", name)]
-            run("grade", "--judge", url, "--in", source, "--out", out, *named)
+            succeed("grade", "--judge", url, "--in", source, "--out", out, *named)
 
 
 def test_services_share_the_rows(tmp_path: Path) -> None:
@@ -250,7 +241,7 @@ def test_services_share_the_rows(tmp_path: Path) -> None:
         serving_judges({"fake": judges[1]}) as second,
     ):
         command = ["grade", "--in", source, "--out", out, "--judge", first, "--judge", second]
-        assert "60 scored" in run(*command, "--judge", "http://127.0.0.1:9")
+        assert "60 scored" in succeed(*command, "--judge", "http://127.0.0.1:9").output
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["row"] for line in lines] == list(range(1, 61))
     assert [line["label"] == "Correct" for line in lines] == [r == "Paris" for r in responses]
@@ -260,8 +251,7 @@ def test_several_judges_must_be_services(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text(json.dumps(row("Paris")) + "\n")
     command = ["grade", "--judge", "http://127.0.0.1:9", "--judge", "embedded-qs"]
-    options = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
-    result = CliRunner().invoke(app, [*command, *options])
+    result = custos(*command, "--in", source, "--out", tmp_path / "out.jsonl")
     assert result.exit_code == 2
     assert "error: --judge embedded-qs: several judges share the rows" in result.stderr
 
@@ -277,6 +267,6 @@ def test_bench_grade(tmp_path: Path) -> None:
         json.dumps({"1": item | {"response": "40 mm"}, "2": item | {"response": "9"}})
     )
     with serving_judges({"knowing": KnowingJudge(tasks=("charthal",))}) as url:
-        run("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
+        succeed("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
     graded = json.loads(out.read_text())
     assert (graded["1"]["score"], graded["2"]["score"]) == (1, 0)

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from cli.main import app
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos
 from tests.serve.made_up import FakeJudge, row
 
 RESPONSES = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice")
@@ -48,8 +46,7 @@ def write_answers(path: Path, num_rows: int, per_group: int = 1) -> Path:
 
 
 def run(data: Path, out: Path, *options: str, judge: str = "run") -> Any:
-    arguments = ["eval", judge, "--data", str(data), "--out", str(out), *options]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return custos("eval", judge, "--data", data, "--out", out, *options)
 
 
 def report_of(out: Path, name: str = "report.json") -> dict[str, Any]:

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from evaluation.correction.label_plan import Questions, gate_needs, rate_needs
 from evaluation.outcomes import save_evaluation
 from judging.errors import FieldError
@@ -17,6 +15,7 @@ from judging.files.records import write_records
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos, succeed
 from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.evaluation.attacks.made_up import example, examples
 from tests.evaluation.made_up import evaluation, scored
@@ -53,9 +52,8 @@ def run(tmp_path: Path) -> Run:
     write_records(tmp_path / "data.jsonl", [*examples(), wrong])
 
     def run(*options: str, out: str = "out") -> Any:
-        data, folder = str(tmp_path / "data.jsonl"), str(tmp_path / out)
-        arguments = ["attack", "fake", "--data", data, "--out", folder, *options]
-        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+        files = ("--data", tmp_path / "data.jsonl", "--out", tmp_path / out)
+        return custos("attack", "fake", *files, *options)
 
     return run
 
@@ -152,11 +150,10 @@ def test_failed_rows_are_kept_to_be_graded_again(
 def test_a_comparison_is_printed_and_replaces_an_earlier_one_alone(tmp_path: Path) -> None:
     for name, accuracy in (("a", 0.6), ("b", 0.9)):
         save_evaluation(tmp_path / name, *evaluation(accuracy=accuracy, seed=int(accuracy * 10)))
-    folders = [str(tmp_path / name) for name in "ab"]
+    folders = [tmp_path / name for name in "ab"]
     for out in (tmp_path / "out.json", tmp_path / "b" / "comparison.json"):
         for _ in range(2):
-            result = CliRunner().invoke(app, ["compare", *folders, "--json", str(out)])
-            assert result.exit_code == 0
+            result = succeed("compare", *folders, "--json", out)
         assert "| metric | A | B | B - A, 95 % interval |" in result.stdout
         written = json.loads(out.read_text())
         assert written["n_common"] == 180
@@ -164,20 +161,18 @@ def test_a_comparison_is_printed_and_replaces_an_earlier_one_alone(tmp_path: Pat
         out.write_text('{"question": "mine"}\n')
     for mine in (tmp_path / "out.json", tmp_path / "b" / "verdicts.jsonl"):
         before = mine.read_bytes()
-        result = CliRunner().invoke(app, ["compare", *folders, "--json", str(mine)])
+        result = custos("compare", *folders, "--json", mine)
         assert result.exit_code == 2
         assert f"--json '{mine}'" in result.stderr
         assert mine.read_bytes() == before
 
 
-def run_plan(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["plan", "labels", *arguments], catch_exceptions=False)
+def run_plan(*arguments: object) -> Any:
+    return custos("plan", "labels", *arguments)
 
 
-def planned(*arguments: str) -> dict[str, Any]:
-    result = run_plan(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return dict(json.loads(result.stdout))
+def planned(*arguments: object) -> dict[str, Any]:
+    return dict(json.loads(succeed("plan", "labels", *arguments, "--json").stdout))
 
 
 def test_all_is_planned_where_nothing_is_asked_for() -> None:
@@ -200,8 +195,7 @@ def test_a_good_judge_asks_for_fewer_labels_also_under_the_earlier_name() -> Non
     assert 375 <= alone <= 385
     useless = planned(*wanted, ".1")
     assert useless["with_judge"] == useless["alone"]
-    earlier = CliRunner().invoke(app, ["bench", "plan", *wanted, ".9", "--json"])
-    assert json.loads(earlier.stdout) == plan
+    assert json.loads(custos("bench", "plan", *wanted, ".9", "--json").stdout) == plan
     assert run_plan(*wanted[:3], "1", *wanted[4:], ".9").exit_code == 2
     assert "more than 2,000" in run_plan("--half-width", ".01", *wanted[2:], ".9").stdout
 
@@ -212,7 +206,7 @@ def test_an_evaluation_says_how_far_rows_are_alike(tmp_path: Path) -> None:
     examples = [labelled("Correct", id=f"{q}-{r}", question=f"Question {q}?") for q, r in rows]
     verdicts = [scored("Wrong" if q % 4 == 0 else "Correct", id=f"{q}-{r}") for q, r in rows]
     save_evaluation(tmp_path, examples, verdicts)
-    plan = planned("--like", str(tmp_path), "--half-width", ".05", "--margin", ".05")
+    plan = planned("--like", tmp_path, "--half-width", ".05", "--margin", ".05")
     assumed = plan["assumed"]
     assert (assumed["rows"], assumed["accuracy"]) == (5, 0.75)
     assert assumed["correlation"] == pytest.approx(1, abs=0.03)
@@ -222,19 +216,19 @@ def test_an_evaluation_says_how_far_rows_are_alike(tmp_path: Path) -> None:
     assert plan["gate"] == gate_needs(0.05, 0.25, Questions(5, 5))._asdict()
     one = [labelled("Correct", id=str(n), question="?") for n in range(2)]
     save_evaluation(tmp_path, one, [scored("Correct", id=str(n)) for n in range(2)])
-    assert "--like" in run_plan("--like", str(tmp_path)).stderr
+    assert "--like" in run_plan("--like", tmp_path).stderr
 
 
 def test_a_page_shows_the_numbers_and_the_curve(tmp_path: Path) -> None:
     for arguments in (("--rows-per-question", "4"), ("--items", "900", "--half-width", ".05")):
         plan = planned(*arguments)
-        assert run_plan(*arguments, "--html", str(tmp_path / "plan.html")).exit_code == 0
+        succeed("plan", "labels", *arguments, "--html", tmp_path / "plan.html")
         page = (tmp_path / "plan.html").read_text()
         rows = [need["rows"] for key, need in plan.items() if key != "assumed"]
         assert all(f">{number:,}<" in page for number in rows)
         assert page.count("data:image/png;base64,") == 1
     (tmp_path / "plan.html").write_text("<title>How many labels?</title> mine")
-    refused = run_plan("--html", str(tmp_path / "plan.html"))
+    refused = run_plan("--html", tmp_path / "plan.html")
     assert refused.exit_code == 2 and "--html" in refused.stderr
 
 

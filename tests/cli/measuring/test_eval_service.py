@@ -9,9 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.splits.manifest import load_generic
 from evaluation.outcomes import load_evaluation
 from evaluation.pairs.paradigms import PARADIGMS, draw_label
@@ -22,6 +20,7 @@ from judging.scoring.ask_model import critique_sampling
 from judging.scoring.engine import Sampling
 from judging.types import MAX_CRITIQUE_TOKENS, JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
+from tests.cli.made_up import succeed
 from tests.cli.measuring.made_up import label_of, report_of, run, write_answers
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.conftest import Folders
@@ -196,8 +195,7 @@ def test_a_chat_model_that_labels_nothing_is_an_error_and_the_judges_work_is_kep
 
 def test_a_card_shows_the_chat_model(fake: FakeServer, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "card"
-    command = ["card", "run", "--data", f"mine={data}", "--out", str(out), *chat(fake)]
-    assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    succeed("card", "run", "--data", f"mine={data}", "--out", out, *chat(fake))
     card = report_of(out, "reliability.json")
     assert card["data"]["mine"]["baselines"]["chat big/model"]["accuracy"]["value"] == 1
 

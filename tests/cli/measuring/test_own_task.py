@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.judge import Judge
 from judging.judge.card import JudgeCard, instruction_hash
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
-from tests.cli.made_up import read_csv, write_csv
+from tests.cli.made_up import custos, read_csv, succeed, write_csv
 from tests.judging.tasks.made_up import Grounded, declare
 from tests.serve.made_up import FakeJudge
 
@@ -65,34 +63,26 @@ def rows(**fields: Any) -> list[dict[str, Any]]:
     ]
 
 
-def custos(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
-
-
 def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Path) -> None:
     table = write(tmp_path / "in.jsonl", rows())
     out = tmp_path / "out.jsonl"
-    graded = custos("grade", "--judge", run_folder, "--in", table, "--out", out, *MEANINGS)
-    assert graded.exit_code == 0, graded.stderr
+    graded = succeed("grade", "--judge", run_folder, "--in", table, "--out", out, *MEANINGS)
     assert {json.loads(line)["rubric"] for line in out.read_text().splitlines()} == {
         "grounded/plain"
     }
     for word in WORDS:
         assert f"{word} 0.333" in graded.stdout
     sheet = tmp_path / "review.csv"
-    reviewed = custos("review", out, "--in", table, "--rows", 6, "--out", sheet, *MEANINGS)
-    assert reviewed.exit_code == 0, reviewed.stderr
+    reviewed = succeed("review", out, "--in", table, "--rows", 6, "--out", sheet, *MEANINGS)
     assert f"{WORDS[1]} 0.333" in reviewed.stdout
     assert f"with {' or '.join(WORDS)}" in reviewed.stdout
     filled = [row | {"label": WORDS[1]} for row in read_csv(sheet)]
     assert {row["task"] for row in filled} == {"grounded"}
-    merged = custos("review", "--merge", write_csv(sheet, filled), "--in", table, "--out",
-                    tmp_path / "merged.jsonl", *MEANINGS)  # fmt: skip
-    assert merged.exit_code == 0, merged.stderr
+    files = ("--in", table, "--out", tmp_path / "merged.jsonl")
+    merged = succeed("review", "--merge", write_csv(sheet, filled), *files, *MEANINGS)
     assert "6 of 12 rows have a label of the corrections" in merged.stdout
-    measured = custos("eval", run_folder, "--data", table, "--no-zero-shot", "--out",
-                      tmp_path / "report", *MEANINGS)  # fmt: skip
-    assert measured.exit_code == 0, measured.stderr
+    files = ("--data", table, "--out", tmp_path / "report")
+    measured = succeed("eval", run_folder, *files, "--no-zero-shot", *MEANINGS)
     assert f"{WORDS[1]} 0.500" in measured.stdout
 
 

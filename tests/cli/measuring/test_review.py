@@ -11,16 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from evaluation.correction.scores import corrected_rate
 from judging.files.csv_rows import CsvFile, unguarded
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample
-from tests.cli.made_up import write_csv
+from tests.cli.made_up import custos, succeed, write_csv
 from tests.serve.made_up import FakeJudge
 
 ROWS = [
@@ -52,8 +50,7 @@ OPTIONS = ["--map", "references=gold", "--map", "response=answer", "--reference-
 
 
 def review(table: Path, out: Path, *files: Path | str) -> Any:
-    arguments = ["review", *map(str, files), "--in", str(table), "--out", str(out), *OPTIONS]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return custos("review", *files, "--in", table, "--out", out, *OPTIONS)
 
 
 def cells(path: Path) -> list[dict[str, str]]:
@@ -124,9 +121,7 @@ def test_criteria_go_to_people_and_come_back(tmp_path: Path) -> None:
     ]
     table, out = write_csv(tmp_path / "rows.csv", rows), tmp_path / "people.csv"
     file = verdicts(tmp_path / "v.jsonl", [None] * 3, rubric="criterion/plain")
-    arguments = ["review", str(file), "--in", str(table), "--csv", str(out), "--task", "criterion"]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    succeed("review", file, "--in", table, "--csv", out, "--task", "criterion")
     written = cells(out)
     assert {row["criteria"] for row in written} == {"is short; is polite"}
     assert sorted(row["response"] for row in written) == sorted(said)
@@ -242,9 +237,7 @@ def test_every_kind_of_file_that_grade_writes_is_read(
         rows = [f"{name},{row}" for name, row in zip(ids, rows, strict=True)]
     blank = "," * rows[0].count(",")
     source.write_text("\n".join([*rows[:2], blank, *rows[2:]]) + "\n")
-    mapping = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
-    command = ["--judge", "j", "--in", str(source), "--out", str(graded), *mapping]
-    CliRunner().invoke(app, ["grade", *command, "--allow-failed"], catch_exceptions=False)
+    custos("grade", "--judge", "j", "--in", source, "--out", graded, *OPTIONS, "--allow-failed")
     result = review(source, tmp_path / "review.csv", graded)
     assert "2 of 3 rows are for people: 2 without a verdict" in result.stdout, result.stderr
     shown = cells(tmp_path / "review.csv")
@@ -263,11 +256,9 @@ def test_verdicts_on_more_rows_than_the_table_has_are_refused(
     """Refuse those on a longer table whose ids are the numbers of its rows, too."""
     monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
     table.write_text("question,gold,answer\n" + "Q?,Paris,Paris\n" * 3)
-    mapping = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
     graded = [tmp_path / "v.jsonl", tmp_path / "v.csv"]
     for out in graded:
-        arguments = ["grade", "--judge", "j", "--in", str(table), "--out", str(out), *mapping]
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+        succeed("grade", "--judge", "j", "--in", table, "--out", out, *OPTIONS)
     table.write_text("question,gold,answer\nQ?,Paris,Paris\n\nQ?,Paris,Paris\n")
     for out in graded:
         result = review(table, tmp_path / "out.csv", out)
@@ -291,9 +282,7 @@ def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: s
     verdict = {"status": "judge_error", "message": "no server"}
     lines = [{"id": text, "row": number, **verdict} for number, text in enumerate(texts, 1)]
     files.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command = ["review", str(files), "--in", str(source), "--csv", str(out)]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
+    succeed("review", files, "--in", source, "--csv", out)
     read = [row for _, row in read_table(out, JudgeRequest, TableMapping())]
     assert [(r.id, r.question, r.references, r.response) for r in read] == [
         (text, text, (text,), text) for text in texts
@@ -336,8 +325,7 @@ def labelled(path: Path, truth: dict[str, str], first: int | None = None) -> Pat
 
 
 def estimate(source: Path, files: Path, path: Path) -> Any:
-    arguments = ["review", str(files), "--in", str(source), "--estimate", str(path), *OPTIONS]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return custos("review", files, "--in", source, "--estimate", path, *OPTIONS)
 
 
 def figures(output: str) -> dict[str, list[float]]:
