@@ -312,36 +312,22 @@ def write_attacks(
     source: str,
     folder: Path,
 ) -> None:
-    """Write ``attacks.json``, ``attacks.md``, ``attacks.html`` and ``rows.jsonl`` to a folder."""
+    """Write the report as JSON, Markdown and a page, and all rows; ``source`` names the data."""
     graded = zip(rows, verdicts, strict=True)
     write_records(
         folder / ROWS, (GradedRow(**dict(row), verdict=verdict) for row, verdict in graded)
     )
-    write_text(folder / MARKDOWN, render_markdown(report, source))
-    write_text(folder / PAGE, render_page(report, source))
-    write_json(folder / JSON, report.model_dump(mode="json"))
-
-
-def render_markdown(report: AttackReport, source: str) -> str:
-    """Lay a report out as Markdown. ``source`` names the data."""
-    template = markdown_templates(TEMPLATES).get_template(MARKDOWN)
-    return template.render(source=source, **_context(report))
-
-
-def render_page(report: AttackReport, source: str) -> str:
-    """Lay a report out as an HTML page that needs no other file. ``source`` names the data."""
-    template = page_templates(TEMPLATES).get_template(PAGE)
-    return template.render(source=source, meanings=MEANINGS, **_context(report))
-
-
-def _context(report: AttackReport) -> dict[str, Any]:
-    """Collect what both templates use; attacks and controls only where there are some."""
     values = report.model_dump()
     parts = [
         (ATTACKS, values["attacks"], values["all_attacks"]),
         (CONTROLS, values["controls"], values["all_controls"]),
     ]
-    return {"report": values, "parts": [part for part in parts if part[1]]}
+    there = [part for part in parts if part[1]]
+    context = {"report": values, "parts": there, "meanings": MEANINGS, "source": source}
+    environments = {MARKDOWN: markdown_templates(TEMPLATES), PAGE: page_templates(TEMPLATES)}
+    for name, environment in environments.items():
+        write_text(folder / name, environment.get_template(name).render(context))
+    write_json(folder / JSON, report.model_dump(mode="json"))
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from evaluation.attacks.run import (
     StabilityReport,
     at_floors,
     measure_stability,
-    render_markdown,
-    render_page,
     run_attacks,
     write_attacks,
 )
@@ -116,14 +114,14 @@ def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Pa
     options = AttackOptions(wordings=9, search=1, pool=5)
     judge = RuleJudge(lambda request: "Correct")
     report = run_attacks(judge, hostile, options)
-    page, text = render_page(report, "my.csv"), render_markdown(report, "my.csv")
+    plan = AttackPlan.of(hostile, options)
+    verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
+    write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
+    page, text = ((tmp_path / name).read_text() for name in ("attacks.html", "attacks.md"))
     assert "<script>" not in page and "&lt;script&gt;" in page
     assert "\\| who?" in text
     for family in (*report.attacks, *report.controls):
         assert family in text and family.replace("_", " ") in page
-    plan = AttackPlan.of(hostile, options)
-    verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
-    write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
     assert AttackReport.model_validate_json((tmp_path / "attacks.json").read_text()) == report
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == len(plan.rows)
 
