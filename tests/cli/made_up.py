@@ -1,6 +1,7 @@
-"""The command, and spreadsheets as people save them."""
+"""The command, JSON Lines, and spreadsheets as people save them."""
 
 import csv
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,17 @@ def succeed(*words: object) -> Any:
     result = custos(*words)
     assert result.exit_code == 0, result.output
     return result
+
+
+def write_lines(path: Path, rows: Iterable[object]) -> Path:
+    """Write rows as JSON Lines; a text is a line as it is."""
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

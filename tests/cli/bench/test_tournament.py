@@ -1,7 +1,6 @@
 """Tournaments: from files to the ranking, what is kept, refused and graded again."""
 
 import errno
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import yaml
 from judging.files.records import read_records
 from judging.types import LabelledExample, Verdict
 from tests.cli.bench.made_up import fail_on, read, run, write
-from tests.cli.made_up import succeed
+from tests.cli.made_up import succeed, write_lines
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from train import truthful_judge
 
@@ -178,7 +177,7 @@ def test_a_judge_of_hidden_references_plays_without_any(
         for n in range(12)
     ]
     source, data, judge = (tmp_path / name for name in ("pairs.jsonl", "data", "judge"))
-    source.write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    write_lines(source, pairs)
     fake.answer = critic
     server = ("--base-url", fake.url, "--model", "strong")
     succeed("prep", "critiques", "--source", source, *server, "--out", tmp_path / "written")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from judging.judge import Judge
-from tests.cli.grade.made_up import Run, write
-from tests.cli.made_up import custos
+from tests.cli.grade.made_up import Run
+from tests.cli.made_up import custos, write_lines
 from tests.serve.made_up import FakeJudge
 
 
@@ -22,7 +22,7 @@ def run(judge: FakeJudge, tmp_path: Path) -> Run:
     def run(rows: Sequence[Any] | None, *options: str, out: str = "out.jsonl") -> Any:
         source = tmp_path / "in.jsonl"
         if rows is not None:
-            write(source, rows)
+            write_lines(source, rows)
         return custos("grade", "--judge", "fake", "--in", source, "--out", tmp_path / out, *options)
 
     return run

@@ -17,7 +17,7 @@ from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_rows
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from tests.cli.made_up import custos, succeed
+from tests.cli.made_up import custos, succeed, write_lines
 
 WORDS = {"richtig": "Correct", "korrekt": "Correct", "teils": "Partial", "falsch": "Wrong"}
 COLUMNS = {"question": "Frage", "references": "Lösung", "response": "Antwort", "label": "Urteil"}
@@ -52,18 +52,18 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     elif path.suffix == ".json":
         path.write_text(json.dumps(lists))
     else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in lists))
+        write_lines(path, lists)
     return path
 
 
 def review(table: Path, *more: str) -> Path:
     """Write a review file of all rows, on which there is no verdict."""
-    verdicts, out = table.with_name("verdicts.jsonl"), table.with_name("review.csv")
     lines = [
         {"id": str(n), "row": n, "status": "scored", "label": "Correct", "needs_review": True}
         for n in range(1, len(ROWS) + 1)
     ]
-    verdicts.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    verdicts = write_lines(table.with_name("verdicts.jsonl"), lines)
+    out = table.with_name("review.csv")
     out.unlink(missing_ok=True)
     succeed("review", verdicts, "--in", table, "--out", out, *more, *OPTIONS)
     return out

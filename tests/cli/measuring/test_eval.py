@@ -9,6 +9,7 @@ from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.types import JudgeRequest, Pass, Verdict
+from tests.cli.made_up import write_lines
 from tests.cli.measuring.made_up import report_of, run, write_answers
 from tests.serve.made_up import FakeJudge, card_of, row
 
@@ -193,8 +194,7 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
 ) -> None:
     judge = TrainedJudge("plain/any")
     monkeypatch.setattr(Judge, "load", lambda source: judge)
-    data = tmp_path / "test.jsonl"
-    data.write_text(json.dumps(row(label="Partial")) + "\n")
+    data = write_lines(tmp_path / "test.jsonl", [row(label="Partial")])
     result = run(data, tmp_path / "out")
     assert result.exit_code != 0
     assert "judge 'trained'" in result.stderr
@@ -205,9 +205,8 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
 def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_report(
     loaded: list[str], tmp_path: Path
 ) -> None:
-    data = tmp_path / "test.jsonl"
     lines = [row(label="Correct", variant="tolerance"), row("", label="Wrong", variant="tolerance")]
-    data.write_text("\n".join(map(json.dumps, lines)))
+    data = write_lines(tmp_path / "test.jsonl", lines)
     result = run(data, tmp_path / "out")
     assert result.exit_code == 1
     last = result.stderr.splitlines()[-1]
@@ -288,9 +287,8 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
 def test_an_id_of_two_rows_is_refused_before_any_model_is_loaded(
     loaded: list[str], tmp_path: Path, ids: tuple[str | None, ...], message: str
 ) -> None:
-    data = tmp_path / "test.jsonl"
     lines = [row(label="Correct", **({"id": name} if name else {})) for name in ids]
-    data.write_text("\n".join(map(json.dumps, lines)))
+    data = write_lines(tmp_path / "test.jsonl", lines)
     result = run(data, tmp_path / "out", "--limit", "1")
     assert (result.exit_code, result.stderr.count("\n"), loaded) == (2, 1, [])
     assert f"error: {data} {message}" in result.stderr

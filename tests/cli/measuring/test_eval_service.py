@@ -20,7 +20,7 @@ from judging.scoring.ask_model import critique_sampling
 from judging.scoring.engine import Sampling
 from judging.types import MAX_CRITIQUE_TOKENS, JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
-from tests.cli.made_up import succeed
+from tests.cli.made_up import read_lines, succeed, write_lines
 from tests.cli.measuring.made_up import label_of, report_of, run, write_answers
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.conftest import Folders
@@ -246,9 +246,7 @@ def data_pairs(tmp_path: Path) -> Path:
     pair = {"task": "truthful-pair", "response_a": "green", "response_b": "brown", "label": "A"}
     asked = {"mode": "critique", "critique_tokens": 3}
     rows = [{**pair, **asked, "id": str(n), "question": q} for n, q in enumerate(QUESTIONS)]
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(tmp_path / "pairs.jsonl", rows)
 
 
 def run_pairs(data: Path, out: Path, *options: str) -> Any:
@@ -360,7 +358,7 @@ def test_a_judge_of_single_responses_orders_pairs_by_its_scores(
     assert report["coverage"] == 1
     assert report["self_consistency"] == {}
     assert "higher score wins" in result.output
-    rows = [json.loads(line) for line in (out / "verdicts.jsonl").read_text().splitlines()]
+    rows = read_lines(out / "verdicts.jsonl")
     labels = {"A": 0, "B": 0, "None": 0}
     for example, line in zip(load_generic(data_pairs, []), rows, strict=True):
         singles = [
@@ -379,9 +377,8 @@ def test_a_judge_of_single_responses_orders_pairs_by_its_scores(
 
 
 def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
     row = {"question": "?", "references": ["a"], "response": "a", "label": "Correct"}
-    path.write_text(json.dumps(row), encoding="utf-8")
+    path = write_lines(tmp_path / "rows.jsonl", [row])
     result = run_pairs(path, tmp_path / "out", "--as-published")
     assert result.exit_code == 2
     assert "field 'responses'" in result.output

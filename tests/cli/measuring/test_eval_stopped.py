@@ -13,7 +13,7 @@ from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest
-from tests.cli.made_up import custos, succeed
+from tests.cli.made_up import custos, succeed, write_lines
 from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.cli.measuring.made_up import run as evaluate
 from tests.serve.made_up import card_of, row
@@ -65,7 +65,7 @@ def write(path: Path, responses: list[str]) -> None:
         )
         for number in range(NUM_ROWS)
     ]
-    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
+    write_lines(path, rows)
 
 
 def run(data: Path, out: Path, *options: str) -> Any:

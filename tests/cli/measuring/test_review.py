@@ -18,7 +18,7 @@ from evaluation.correction.scores import corrected_rate
 from judging.files.csv_rows import CsvFile, unguarded
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample
-from tests.cli.made_up import custos, succeed, write_csv
+from tests.cli.made_up import custos, read_lines, succeed, write_csv, write_lines
 from tests.serve.made_up import FakeJudge
 
 ROWS = [
@@ -35,14 +35,13 @@ def table(tmp_path: Path) -> Path:
 
 
 def verdicts(path: Path, labels: list[str | None], name: str = "judge", **last: Any) -> Path:
-    lines = []
+    rows: list[dict[str, Any]] = []
     for number, label in enumerate(labels, 1):
-        verdict: dict[str, Any] = {"id": "abc"[number - 1], "row": number, "judge_name": name}
-        verdict |= {"status": "scored", "label": label, "confidence": 0.6}
-        verdict |= {} if label else {"status": "judge_error", "message": "no server"}
-        lines.append(json.dumps(verdict | (last if number == len(labels) else {})) + "\n")
-    path.write_text("".join(lines))
-    return path
+        rows.append({"id": "abc"[number - 1], "row": number, "judge_name": name})
+        rows[-1] |= {"status": "scored", "label": label, "confidence": 0.6}
+        rows[-1] |= {} if label else {"status": "judge_error", "message": "no server"}
+    rows[-1] |= last
+    return write_lines(path, rows)
 
 
 MAPPING = TableMapping(columns={"references": "gold", "response": "answer"}, reference_mode="any")
@@ -149,10 +148,10 @@ def test_rows_that_are_read_otherwise_than_they_were_graded_are_refused(
     table: Path, tmp_path: Path
 ) -> None:
     for rubric in ("hieval-qs/plain/all", "hieval-qs/tolerance/any", "simplevqa/english"):
-        lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
-        lines[0] = json.dumps({**json.loads(lines[0]), "rubric": rubric})
-        (tmp_path / "v.jsonl").write_text("\n".join(lines))
-        result = review(table, tmp_path / "review.csv", tmp_path / "v.jsonl")
+        files = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3)
+        first, *others = read_lines(files)
+        write_lines(files, [first | {"rubric": rubric}, *others])
+        result = review(table, tmp_path / "review.csv", files)
         assert result.exit_code == 2
         assert (
             f"the verdict on row 1 is under {rubric}, and the row is read under " in result.stderr
@@ -164,14 +163,12 @@ def test_verdicts_under_the_mode_that_a_judge_takes_a_row_in_are_read(
 ) -> None:
     """One reference in any mode, alternatives in three levels of a judge with no others."""
     for several, single in (("any", "all"), ("any-partial", "any"), ("any-partial", "any-partial")):
-        lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
-        rubrics = (several, single, single)
-        read = [json.loads(line) for line in lines]
-        for verdict, mode in zip(read, rubrics, strict=True):
+        files = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3)
+        read = read_lines(files)
+        for verdict, mode in zip(read, (several, single, single), strict=True):
             verdict["rubric"] = f"hieval-qs/plain/{mode}"
-        (tmp_path / "v.jsonl").write_text("\n".join(map(json.dumps, read)))
         out = tmp_path / f"{several}-{single}.csv"
-        assert review(table, out, tmp_path / "v.jsonl").exit_code == 0
+        assert review(table, out, write_lines(files, read)).exit_code == 0
 
 
 def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Path) -> None:
@@ -277,11 +274,10 @@ def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: s
     rows = [
         {"id": text, "question": text, "references": [text], "response": text} for text in texts
     ]
-    source, files, out = tmp_path / "a.jsonl", tmp_path / "v.jsonl", tmp_path / f"r{suffix}"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, out = write_lines(tmp_path / "a.jsonl", rows), tmp_path / f"r{suffix}"
     verdict = {"status": "judge_error", "message": "no server"}
     lines = [{"id": text, "row": number, **verdict} for number, text in enumerate(texts, 1)]
-    files.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    files = write_lines(tmp_path / "v.jsonl", lines)
     succeed("review", files, "--in", source, "--csv", out)
     read = [row for _, row in read_table(out, JudgeRequest, TableMapping())]
     assert [(r.id, r.question, r.references, r.response) for r in read] == [
@@ -293,7 +289,7 @@ def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: s
 def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
     """A table of 400 answers by four models, verdicts, and what people would say by id."""
     rng = np.random.default_rng(3)
-    rows, lines, truth = [], [], {}
+    rows, verdicts, truth = [], [], {}
     for number in range(1, 401):
         chance = float(rng.beta(0.6, 0.4))
         label = "Correct" if chance > 0.5 else "Wrong"
@@ -301,12 +297,10 @@ def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
         rows[-1]["model"] = "abcd"[number % 4]
         verdict = {"id": str(number), "row": number, "status": "scored", "label": label}
         verdict |= {"confidence": max(chance, 1 - chance), "judge_name": "one"}
-        lines.append(json.dumps(verdict | {"needs_review": 0.4 < chance < 0.6}) + "\n")
+        verdicts.append(verdict | {"needs_review": 0.4 < chance < 0.6})
         truth[str(number)] = "Correct" if rng.random() < 0.9 * chance else "Wrong"
-    source, files = tmp_path / "many.csv", tmp_path / "many.jsonl"
-    write_csv(source, rows)
-    files.write_text("".join(lines))
-    return source, files, truth
+    source = write_csv(tmp_path / "many.csv", rows)
+    return source, write_lines(tmp_path / "many.jsonl", verdicts), truth
 
 
 def number_of(row: dict[str, str]) -> str:
@@ -348,7 +342,7 @@ def test_drawn_rows_are_labelled_and_speak_for_all(
     read = read_table(labelled(out, truth), LabelledExample, MAPPING, {})
     probabilities = [example.sampling_probability for _, example in read]
     assert probabilities == list(chances.values()), "read as it was written"
-    verdicts = {str(v["id"]): v for v in map(json.loads, files.read_text().splitlines())}
+    verdicts = {str(verdict["id"]): verdict for verdict in read_lines(files)}
     result = estimate(source, files, labelled(out, truth))
     shown = figures(result.stdout)
     numbers = [str(number) for number in range(1, 401)]
@@ -430,9 +424,8 @@ def test_the_share_as_judged_is_one_figure(
     for number, row in enumerate(rows):
         row["group"] = str(number // 20)
     write_csv(source, rows)
-    verdicts = [json.loads(line) for line in files.read_text().splitlines()]
     rubric = {"rubric": "hieval-qs/plain/any"}
-    files.write_text("".join(json.dumps(verdict | rubric) + "\n" for verdict in verdicts))
+    write_lines(files, [verdict | rubric for verdict in read_lines(files)])
     drawn = review(source, tmp_path / "review.csv", files, "--rows", "50")
     as_judged = re.findall(r"[\d.]+", drawn.stdout.partition("as judged")[2])[:3]
     shown = figures(estimate(source, files, labelled(tmp_path / "review.csv", truth)).stdout)

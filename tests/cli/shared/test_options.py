@@ -33,6 +33,7 @@ from judging.judge.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import write_lines
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
@@ -132,7 +133,7 @@ def test_pictures_are_named_relative_to_the_file(tmp_path: Path) -> None:
     content = Path(save_picture(tmp_path / "a/b.png", 40, 30)).read_bytes()
     url = f"data:image/png;base64,{base64.b64encode(content).decode()}"
     rows = [row(images=["a/b.png", url]), row()]
-    source.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
+    write_lines(source, rows)
     [(_, pictured), (_, plain)] = read_requests(source)
     assert isinstance(pictured, JudgeRequest)
     assert isinstance(plain, JudgeRequest)
@@ -144,7 +145,7 @@ def test_a_broken_picture_is_known_before_a_judge_is(tmp_path: Path) -> None:
     picture, source = tmp_path / "cut.jpg", tmp_path / "in.jsonl"
     content = Path(save_picture(picture, 300, 200)).read_bytes()
     picture.write_bytes(content[: len(content) // 2])
-    source.write_text("".join(json.dumps(row(images=[n])) + "\n" for n in ("cut.jpg", "no.jpg")))
+    write_lines(source, [row(images=[name]) for name in ("cut.jpg", "no.jpg")])
     reasons = {"cut.jpg": "it is broken or cut off", "no.jpg": "there is no such file"}
     for (number, verdict), name in zip(read_requests(source), reasons, strict=True):
         assert isinstance(verdict, Verdict)
@@ -155,8 +156,7 @@ def test_a_broken_picture_is_known_before_a_judge_is(tmp_path: Path) -> None:
 
 
 def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None:
-    source = tmp_path / "in.jsonl"
-    source.write_text("".join(json.dumps(fields) + "\n" for fields in (row(risk=0.2), row())))
+    source = write_lines(tmp_path / "in.jsonl", [row(risk=0.2), row()])
 
     def risks(stated: float | None) -> list[float | None]:
         requests = (request for _, request in read_requests(source, None, stated))
@@ -171,10 +171,8 @@ runner = CliRunner()
 
 def rows(folder: Path) -> Path:
     row = {"question": "q", "references": ["19"], "task": "truthful-reward"}
-    answers = ("19", "eleven", "")
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row | {"response": text}) + "\n" for text in answers))
-    return path
+    rows = [row | {"response": text} for text in ("19", "eleven", "")]
+    return write_lines(folder / "rows.jsonl", rows)
 
 
 @pytest.mark.parametrize("gpus", [0, 1])

@@ -13,6 +13,7 @@ from evaluation.report.reliability import HEADING, render_card
 from judging.judge import Judge
 from serve.app import create_app
 from serve.queue.service import Service
+from tests.cli.made_up import write_lines
 from tests.cli.measuring.made_up import UnsteadyJudge
 from tests.serve.made_up import FakeJudge, card_of, row
 
@@ -37,8 +38,7 @@ def write(path: Path, num_wrong: int) -> Path:
     for number in range(20):
         label = "Wrong" if number < num_wrong else "Correct"
         rows.append(row("Paris", question=f"Capital {number}?", label=label, id=str(number)))
-    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
-    return path
+    return write_lines(path, rows)
 
 
 def card(folder: Path | str, out: Path | str, *options: str, **data: Path) -> Any:
