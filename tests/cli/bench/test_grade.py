@@ -13,6 +13,7 @@ from judging.tasks import TASKS, get_task
 from judging.tasks import base as tasks
 from serve.queue.service import Service
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
+from tests.cli.made_up import succeed
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders
 from tests.serve.made_up import card_of
@@ -37,8 +38,7 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
     assert (read(run_file)["cost"], read(run_file)["requests"]) == ("free", 5)
     assert read(run_file)["seconds"] > 0
 
-    shown = run("table", "charthal", "--graded", out, "--json", table)
-    assert shown.exit_code == 0
+    shown = succeed("bench", "table", "charthal", "--graded", out, "--json", table)
     assert read(table)["overall"] == {"correct": 3, "total": 5, "score": 60}
     assert read(table)["per_cell"]["desc_irrel"] == {"correct": 0, "total": 2, "score": 0}
     for text in ("100.0% scored", "judges: fake/charthal", "GPT-5-mini", "27.02"):

@@ -42,8 +42,7 @@ def play(fake: FakeServer, tmp_path: Path) -> tuple[str | Path, ...]:
 def test_from_files_to_the_win_matrix(
     fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
-    done = run(*play)
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *play)
     out, table = tmp_path / "m.jsonl", read(tmp_path / "table.json")
     # x 9 1 7, y 5 7 1, z 3 3 3: who says more wins
     for first, second in (("x", "y"), ("x", "z"), ("y", "z")):
@@ -73,8 +72,7 @@ def test_people_on_some_matches_correct_the_ranking(
     people = write(tmp_path / "people.json", rows)
     refused = run(*play, "--people", people)
     assert refused.exit_code == 2 and "--random-sample" in refused.stderr
-    done = run(*play, "--people", people, "--random-sample")
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *play, "--people", people, "--random-sample")
     found = read(tmp_path / "table.json")["by_people"]
     assert found["n"] == 8
     assert list(found["models"]) == ["z", "y", "x"]
@@ -91,8 +89,7 @@ def test_people_on_some_matches_correct_the_ranking(
 
 def test_names_in_brackets_are_printed_as_they_are(play: tuple[str | Path, ...]) -> None:
     named = [str(text).replace("x=", "x[low]=").replace("y=", "y[/high]=") for text in play]
-    done = run(*named)
-    assert done.exit_code == 0
+    done = succeed("bench", *named)
     assert done.stdout.count("x[low]") == done.stdout.count("y[/high]") == 3
 
 
@@ -107,7 +104,7 @@ def test_a_tournament_is_kept_until_it_is_ranked(
         refused = run(*play)
     assert refused.exit_code == 2
     assert len(fake.seen) == 18
-    assert run(*play).exit_code == 0
+    succeed("bench", *play)
     assert len(fake.seen) == 18
     assert not (tmp_path / "m.jsonl.partial").exists()
 
@@ -200,8 +197,7 @@ def test_a_judge_of_hidden_references_plays_without_any(
     question = {"question": "How many boats?", "options": ["1", "2"], "answer": "A"}
     items = [{"question_id": f"q{n}", **question} for n in range(2)]
     files = files_of(tmp_path, items, x="two nine", y="nine two")
-    done = run(*files, "--judge", judge, "--out", tmp_path / "matches.jsonl")
-    assert done.exit_code == 0, done.output
+    done = succeed("bench", *files, "--judge", judge, "--out", tmp_path / "matches.jsonl")
     assert "2 matches on 2 questions" in done.output
     verdicts = [verdict for _, verdict in read_records(tmp_path / "matches.jsonl", Verdict)]
     for verdict in verdicts:

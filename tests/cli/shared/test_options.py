@@ -14,7 +14,6 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-from cli.main import app
 from cli.shared.judges import (
     EngineOnUse,
     EngineOptions,
@@ -33,7 +32,7 @@ from judging.judge.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
-from tests.cli.made_up import write_lines
+from tests.cli.made_up import custos, read_lines, succeed, write_lines
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
@@ -166,9 +165,6 @@ def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None
     assert risks(0.05) == [0.05, 0.05]
 
 
-runner = CliRunner()
-
-
 def rows(folder: Path) -> Path:
     row = {"question": "q", "references": ["19"], "task": "truthful-reward"}
     rows = [row | {"response": text} for text in ("19", "eleven", "")]
@@ -195,22 +191,17 @@ def test_grading_on_a_server_is_grading_here(
 ) -> None:
     folder = tiny_folders("qwen2_5_vl")
     monkeypatch.setenv("SERVER_KEY", "sk-secret")
-    given = ["grade", "--in", str(rows(tmp_path))]
+    given = ("grade", "--in", rows(tmp_path))
     remote = ["--engine", "openai", "--judge", f"m={folder}", "--key-env", "SERVER_KEY"]
     with FakeServer().running() as server:
         server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-        there = ["--out", str(tmp_path / "there.jsonl"), "--base-url", server.url]
-        done = runner.invoke(app, [*given, *remote, *there])
+        there = ["--out", tmp_path / "there.jsonl", "--base-url", server.url]
+        done = succeed(*given, *remote, *there)
         assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer sk-secret"}
-    assert done.exit_code == 0, done.output
     assert "m at http://127.0.0.1" in done.output and "exact posterior" in done.output
-    here = ["--judge", folder, "--out", str(tmp_path / "here.jsonl")]
-    assert runner.invoke(app, [*given, *here]).exit_code == 0
-    for one, other in zip(
-        *((tmp_path / name).read_text().splitlines() for name in ("there.jsonl", "here.jsonl")),
-        strict=True,
-    ):
-        found, expected = json.loads(one), json.loads(other)
+    succeed(*given, "--judge", folder, "--out", tmp_path / "here.jsonl")
+    both = (read_lines(tmp_path / f"{name}.jsonl") for name in ("there", "here"))
+    for found, expected in zip(*both, strict=True):
         assert found["status"] == expected["status"] != "judge_error"
         # Here in bfloat16, which keeps three digits.
         given_here = expected.get("probabilities", {})
@@ -226,14 +217,13 @@ def test_a_token_budget_reaches_the_model_on_this_machine(
 
     monkeypatch.setattr(Judge, "load", load)
     row = {"question": "q", "references": ["19"], "response": "19", "label": "Correct"}
-    (tmp_path / "labelled.jsonl").write_text(json.dumps(row) + "\n")
-    source = str(tmp_path / "labelled.jsonl")
-    command = {
-        "grade": ["grade", "--judge", "m", "--in", source, "--out", str(tmp_path / "out.jsonl")],
-        "eval": ["eval", "m", "--data", source, "--out", str(tmp_path / "out")],
-        "serve": ["serve", "--judge", "m", "--port", "0"],
-    }[verb]
-    result = runner.invoke(app, [*command, "--token-budget", "77"])
+    source = write_lines(tmp_path / "labelled.jsonl", [row])
+    options: dict[str, tuple[object, ...]] = {
+        "grade": ("--judge", "m", "--in", source, "--out", tmp_path / "out.jsonl"),
+        "eval": ("m", "--data", source, "--out", tmp_path / "out"),
+        "serve": ("--judge", "m", "--port", "0"),
+    }
+    result = custos(verb, *options[verb], "--token-budget", "77")
     assert result.stderr.splitlines()[-1] == "error: m with 77"
 
 
