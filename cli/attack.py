@@ -19,7 +19,7 @@ from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_di
 from clients.kept_verdicts import KeptVerdict, partial_file, request_key
 from evaluation.attacks.rows import SearchResult, SuffixSearch
 from evaluation.report.markdown import number
-from judging.errors import CustosError, FieldError
+from judging.errors import FieldError, errors_at
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.log_lines import one_line
 from judging.types import JudgeRequest, LabelledExample, Verdict
@@ -100,12 +100,10 @@ def attack(
 
     claim(out, is_own, names=(JSON, MARKDOWN, PAGE, ROWS), sources=[data])
     in_table = table_options.read()
-    examples = read_examples(data, in_table, allow_dropped, None, seed, check_pictures=False)
+    examples = read_examples(data, in_table, allow_dropped, check_pictures=False)
     options = AttackOptions(tuple(family or ()), limit, wordings, stability, search, pool, seed)
-    try:
+    with errors_at(str(data)):
         plan = AttackPlan.of(examples, options)
-    except CustosError as error:
-        raise CustosError(f"{data}: {error}") from None
     judge = engine_options.load_judge_or_service(run)
     errors = []
     for request in plan.requests:
@@ -118,12 +116,13 @@ def attack(
         raise errors[0]
 
     def grade(
-        file: KeptFile[KeptVerdict], requests: Sequence[JudgeRequest], batch: int
+        file: KeptFile[KeptVerdict], requests: list[JudgeRequest], batch: int
     ) -> list[Verdict]:
         if not requests:
             return []
-        numbered = list(enumerate(requests, 1))
-        fill_showing(file, judge, lambda: numbered, len(numbered), batch, retry_failed)
+        fill_showing(
+            file, judge, lambda: enumerate(requests, 1), len(requests), batch, retry_failed
+        )
         return [line.verdict for line in file.lines()]
 
     with locked(out / "attacks"):

@@ -149,7 +149,7 @@ def demo(data: Path | None = None) -> None:
     launch = ("accelerate", "launch", "-m", "train.hieval_stage1")
     screen.run(*launch, *recipe, on_screen=True)
     screen.step("How good is it? The test answers are worded in forms that training never shows")
-    report = read_json(JUDGE / "report.json")
+    report = json.loads((JUDGE / "report.json").read_text(encoding="utf-8"))
     screen.show(accuracy_table(report))
     screen.show(["", f"{report['n']} answers; details in {JUDGE / 'report.md'}"])
     if data:
@@ -158,7 +158,8 @@ def demo(data: Path | None = None) -> None:
         screen.run("custos", "prep", "evouna", "--source", str(data), "--out", str(split))
         test = ("--data", str(split / "test.jsonl"), "--out", str(out), "--no-zero-shot")
         screen.run("custos", "eval", str(JUDGE), *test)
-        screen.show(accuracy_table(read_json(out / "report.json")))
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        screen.show(accuracy_table(report))
     screen.step("It is served over HTTP and asked for a verdict")
     judges = ("--judge", f"mine={JUDGE}", "--judge", "embedded-ea")
     with screen.serving("custos", "serve", *judges, "--port", "0") as url:
@@ -209,11 +210,6 @@ def grade_three_answers(screen: Screen) -> None:
     screen.show(in_columns([(with_probabilities(verdict), text) for text, verdict in graded]))
 
 
-def read_json(path: Path) -> Any:
-    """Read the content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 def read_lines(path: Path) -> list[Mapping[str, Any]]:
     """Read the objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -232,11 +228,9 @@ def with_probabilities(verdict: Mapping[str, Any]) -> str:
 
 def accuracy_table(report: Mapping[str, Any]) -> Sequence[str]:
     """Write one line per grader of a report: accuracy and its 95 % interval."""
-    measured = {"the trained judge": report["metrics"]} | {
-        text: report["baselines"][name]
-        for name, text in GRADERS.items()
-        if name in report["baselines"]
-    }
+    beside = report["baselines"]
+    measured = {"the trained judge": report["metrics"]}
+    measured |= {text: beside[name] for name, text in GRADERS.items() if name in beside}
     rows = [("", "accuracy", "95 % interval")]
     for name, metrics in measured.items():
         accuracy = metrics["accuracy"]

@@ -29,6 +29,7 @@ from data_prep.tables.source import open_table
 from evaluation.comparisons.compare import (
     MARGIN,
     MIN_COMMON,
+    Outcome,
     compare_evaluations,
     gate,
     gate_outcome,
@@ -210,8 +211,8 @@ def evaluate(
         raise typer.Exit(1)
 
 
-NOT_ENOUGH_ROWS = 3
-"""Exit status where it is not shown that a judge is no worse; 2 is that of a wrong command line."""
+STATUS: dict[Outcome, int] = {"no worse": 0, "worse": 1, "not enough rows": 3}
+"""Exit status by outcome of the gate; 2 is that of a wrong command line."""
 
 
 @with_groups
@@ -263,22 +264,17 @@ def compare(
     for check in checks:
         typer.echo(str(check))
     outcome = gate_outcome(checks)
-    if outcome == "worse":
-        num_worse = sum(check.outcome == outcome for check in checks)
-        typer.echo(f"B is significantly worse in {num_worse} of {len(checks)} checks", err=True)
-        raise typer.Exit(1)
-    if outcome == "not enough rows":
-        typer.echo(
-            f"not enough rows: B is nowhere significantly worse, but may lose "
-            f"{-checks[0].lowest:.3f} on all items, which is not below the margin of {margin:g}; "
-            f"these rows would show a loss of {checks[0].visible:.3f}",
-            err=True,
-        )
-        raise typer.Exit(NOT_ENOUGH_ROWS)
-    typer.echo(
-        f"B is no worse: it loses less than {margin:g} on all items, and is significantly worse in "
-        f"none of {len(checks)} checks"
-    )
+    num_worse = sum(check.outcome == "worse" for check in checks)
+    said = {
+        "worse": f"B is significantly worse in {num_worse} of {len(checks)} checks",
+        "not enough rows": "not enough rows: B is nowhere significantly worse, but may lose "
+        f"{-checks[0].lowest:.3f} on all items, which is not below the margin of {margin:g}; "
+        f"these rows would show a loss of {checks[0].visible:.3f}",
+        "no worse": f"B is no worse: it loses less than {margin:g} on all items, and is "
+        f"significantly worse in none of {len(checks)} checks",
+    }
+    typer.echo(said[outcome], err=outcome != "no worse")
+    raise typer.Exit(STATUS[outcome])
 
 
 class _Scores(KeptLine):
@@ -324,8 +320,7 @@ def calibrate(
     from train.rows.rows import check_readable
 
     in_table = with_task_of_judge(table_options.read(), data, [run])
-    asked = (in_table, allow_dropped, None, 0)
-    examples = read_examples(data, *asked, check_pictures=True)
+    examples = read_examples(data, in_table, allow_dropped, check_pictures=True)
     judge = Judge.load(run)
     if judge.folder is None:
         raise CustosError(f"{run}: an untrained judge has no folder for a calibration")

@@ -136,10 +136,7 @@ def grade(
 
 
 class ParsedRows:
-    """Requests of a table: parsed here, once, and read as often as needed from an unnamed file.
-
-    The file lies beside the output; ``OSError`` is raised if it cannot be written.
-    """
+    """Requests of a table: parsed once into an unnamed file beside the output, read as needed."""
 
     def __init__(self, rows: Iterable[NumberedRequest], out: Path) -> None:
         self.questions = array("q")

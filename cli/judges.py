@@ -149,7 +149,7 @@ def card(
     read_readme(out)  # One that cannot be read is an error now, not after the grading.
     known_attacks = Attacks.load(attacks) if attacks else None
     examples = {
-        name: read_examples(file, TableMapping(), False, limit, seed, check_pictures=True)
+        name: read_examples(file, TableMapping(), limit=limit, seed=seed, check_pictures=True)
         for name, file in files.items()
     }
     hashes = {name: file_digest(file) for name, file in files.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.shared.options import AsJson, Keys, with_groups
-from cli.shared.outputs import CommandGroup, Verb, output_file
+from cli.shared.outputs import CommandGroup, Verb, claim_text, output_file
 from cli.shared.screen import in_columns
 from judging.errors import CustosError
 from judging.files.atomic import write_text
@@ -268,6 +268,7 @@ def labels(
     from evaluation.report.page import drawn_url, page_templates
     from evaluation.report.plots import draw_label_plan
 
+    claim_text(html_out, "--html", "Content-Security-Policy", "<title>How many labels?</title>")
     shape = Questions()
     if like is not None:
         examples, verdicts = load_evaluation(like)
@@ -289,13 +290,14 @@ def labels(
     half_width = HALF_WIDTH if is_open or (items and half_width is None) else half_width
     margin, risk = (MARGIN, RISK) if is_open else (margin, risk)
 
+    of_judge = judge_correlation(rate, sensitivity, specificity)
+
     def planned() -> Iterator[tuple[str, str, int | None, int | None]]:
         """Yield a key, what is to be shown, questions, and rows."""
         if half_width is not None and items is None:
             text = f"an accuracy of {accuracy:.3g}, {half_width:g} either side"
             yield "accuracy", text, *rate_needs(half_width, accuracy, shape)
         if half_width is not None and items is not None:
-            of_judge = judge_correlation(rate, sensitivity, specificity)
             both = labels_needed(half_width, items, rate, of_judge, shape)
             text = f"a share of {rate:g} of {items:,} rows, {half_width:g} either side"
             yield "with_judge", f"{text}, with the judge", None, both.with_judge
@@ -345,13 +347,10 @@ def labels(
                 curves["as many rows, each its own question"] = (rows, alone)
         else:
             figure = f"a share of {rate:g}"
-            of_judge = judge_correlation(rate, sensitivity, specificity)
             drawn = np.unique(np.round(np.geomspace(min(20, items), items, POINTS)))
-            with_judge, alone = expected_half_widths(drawn, items, rate, of_judge, shape)
-            curves = {
-                "with the judge": (drawn, with_judge),
-                "people's labels alone": (drawn, alone),
-            }
+            widths = expected_half_widths(drawn, items, rate, of_judge, shape)
+            named = zip(("with the judge", "people's labels alone"), widths, strict=True)
+            curves = {name: (drawn, of_curve) for name, of_curve in named}
         page = page_templates().get_template("plan.html")
         picture = drawn_url(lambda path: draw_label_plan(curves, width, path))
         facts = {"assumed": assumed, "half_width": width, "figure": figure, "items": items}

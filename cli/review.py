@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from cli.shared.corrections import MergedTable, RowsOfTable, write_rows
+from cli.shared.corrections import MergedTable, RowsOfTable, tasks_of_reviews, write_rows
 from cli.shared.options import with_groups
 from cli.shared.outputs import claim, output_file
 from cli.shared.review_file import (
@@ -122,7 +122,7 @@ def review(
     if merge:
         _merge(merge, source, in_table, out, who or "")
         return
-    files = verdicts or []
+    files, stated = verdicts or [], in_table.task
     in_table = with_only_task(in_table, source, tasks_of_verdicts(files))
     if out is None:
         rows = list(read_review_rows(files, source, in_table))
@@ -146,7 +146,8 @@ def review(
     labels = [name for task, rubric in rubrics for name in get_task(task).labels(rubric)]
     words = list(dict.fromkeys(in_own_words(name, in_table.labels) for name in labels))
     table = open_table(source, in_table.text_format)
-    renamed = write_review_file(out, to_review, table, in_table, words)
+    task = in_table.task if in_table.task != stated else None
+    renamed = write_review_file(out, to_review, table, in_table, words, task)
     by_kind = Counter(row.why[0] for row in to_review)
     reasons = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
     counts = ", ".join(f"{by_kind[kind]} {kind}" for kind in reasons if by_kind[kind])
@@ -170,6 +171,7 @@ def _merge(
 ) -> None:
     if out is None:
         raise CustosError("--merge: name the table to write with --out FILE")
+    in_table = with_only_task(in_table, source, tasks_of_reviews(files, in_table))
     rows = RowsOfTable(source, in_table)
     kind = rows.table.path.suffix if rows.table.hub is None else ".jsonl"
     if out.suffix != kind:

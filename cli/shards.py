@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -76,9 +76,7 @@ def list_shards(source: str, out: str) -> list[Shard]:
     """List the shards that a pattern matches, in the order of their names.
 
     ``source`` is a path or URL with ``*``, such as ``answers/*.parquet``; the last part of ``out``
-    has one ``*``, which stands for a shard's name. Raises ``CustosError`` if nothing matches, a
-    pattern is not of this form, its kind of file system is not installed, or two shards would have
-    the same output.
+    has one ``*``, which stands for a shard's name.
     """
     system, path = _open(out)
     folder, name = PurePosixPath(path).parent, PurePosixPath(path).name
@@ -183,14 +181,11 @@ class ShardSettings(BaseModel, frozen=True):
 
 
 class ShardRecord(BaseModel, frozen=True):
-    """Record of a graded shard; written when its verdicts are complete."""
+    """Record of a graded shard: its version, digests of settings and judge, and counts."""
 
     version: str
-    """Version of the source."""
     settings: str
-    """Key of the settings."""
     judge: str
-    """Digest of the judge."""
     seconds: float
     statuses: Counter[str]
     tallies: list[tuple[str, str, JudgeTally]]
@@ -213,13 +208,11 @@ def read_records(shards: Sequence[Shard]) -> dict[str, ShardRecord]:
     contents = system.cat([url_to_fs(shard.record)[1] for shard in shards], on_error="omit")
     records = {}
     for shard in shards:
-        try:
+        with suppress(ValidationError):  # there is none, or it is damaged
             content = contents.get(url_to_fs(shard.record)[1], b"")
             record = ShardRecord.model_validate_json(content)
-        except ValidationError:  # there is none, or it is damaged
-            continue
-        if record.version == shard.version and system.exists(url_to_fs(shard.out)[1]):
-            records[shard.source] = record
+            if record.version == shard.version and system.exists(url_to_fs(shard.out)[1]):
+                records[shard.source] = record
     return records
 
 
@@ -236,8 +229,7 @@ def grade_shards(
     """Grade all shards of a table that are not done.
 
     ``source`` and ``out`` are patterns. ``load`` loads the judge, on a worker, whose price for an
-    hour is 0 if unknown. Raises ``CustosError`` if the patterns do not go together, the cluster
-    cannot be used, or earlier shards were graded in another way.
+    hour is 0 if unknown.
     """
     shards = list_shards(source, out)
     records: dict[str, ShardRecord] = {}
@@ -269,25 +261,23 @@ def grade_shards(
         if not left:
             typer.echo(f"all {len(shards)} shards were done before: no judge was asked", err=True)
         else:
-            num_done = len(records)
+            done = len(records)
             judge = next((record.judge for record in records.values()), None)
-            worker = (load, settings, judge)
             with pool.connected() as num_workers:
                 started = monotonic()
 
                 def effort() -> str:
                     """Sum up the rows of this run, their rate, and what they cost."""
                     seconds = monotonic() - started
-                    num_rows = sum(each.statuses.total() for each in [*records.values()][num_done:])
+                    num_rows = sum(each.statuses.total() for each in [*records.values()][done:])
                     hours = num_workers * seconds / 3600
                     cost = f", cost {hours * price:.2f}" if price else ""
                     rate = f"{num_rows / seconds:,.0f} rows/s"
                     return f"{num_rows:,} rows, {rate}, {hours:.2f} worker hours{cost}"
 
                 with ProgressBar(TextColumn("{task.fields[effort]}")) as progress:
-                    done = len(records)
                     bar = progress.add_task("shards", total=len(shards), completed=done, effort="")
-                    for outcome in pool.grade(left, num_workers, worker):
+                    for outcome in pool.grade(left, num_workers, (load, settings, judge)):
                         if outcome.ends_run:
                             raise CustosError(outcome.error)
                         if outcome.record is None:
@@ -395,19 +385,22 @@ class RayPool:
         options: dict[str, Any] = {}
         if self.address == LOCAL:  # only names and records go through the store
             options = {"num_cpus": self.num_workers or num_cores(), "include_dashboard": False}
-            options["object_store_memory"] = 128 * 2**20
+            options |= {"object_store_memory": 128 * 2**20}
         try:
             ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False, **options)
         except Exception as error:  # noqa: BLE001  Ray has no class of its own for this
             reason = str(error).strip().partition("\n")[0]
+            fault = (
+                "no Ray cluster answers there; start one with 'ray start --head', or correct the "
+                f"address: {reason}"
+            )
             if "timed out during startup" in reason:
-                fault = "Ray did not start within 30 s; the machine is too busy: give the same "
-                fault += "command again"
+                fault = (
+                    "Ray did not start within 30 s; the machine is too busy: give the same command "
+                    "again"
+                )
             elif self.address == LOCAL:
                 fault = f"Ray does not start: {reason}"
-            else:
-                fault = "no Ray cluster answers there; start one with 'ray start --head', or "
-                fault += f"correct the address: {reason}"
             raise CustosError(f"--ray {self.address}: {fault}") from None
         try:
             context = DataContext.get_current()
@@ -430,10 +423,7 @@ class RayPool:
         num_workers: int,
         worker: tuple[Load, ShardSettings, str | None],
     ) -> Iterator[ShardOutcome]:
-        """Grade at least one shard on the connected cluster; yield outcomes, the first one first.
-
-        ``worker`` are the arguments of :class:`ShardWorker`.
-        """
+        """Grade shards on the connected cluster; ``worker`` are those of :class:`ShardWorker`."""
         import ray
         from ray.data import ActorPoolStrategy
         from ray.exceptions import RayError
@@ -463,8 +453,7 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
 
     A worker that dies leaves no part of either. The verdicts are those of ``custos grade`` on this
     file: the same code reads, grades and writes them, in the same batches. ``judge`` is the digest
-    of the grader, for the record. Raises ``CustosError`` if the shard cannot be read, or has
-    changed since it was listed; ``OSError`` if a file cannot be read or written.
+    of the grader, for the record.
     """
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="custos-") as name:

@@ -53,9 +53,8 @@ def tasks(
 def describe(task: JudgeTask) -> dict[str, Any]:
     """Tell what users need to know of a task.
 
-    ``rubrics`` has every rubric with its labels, best first; ``required`` the fields that a row
-    must have, and ``need_references`` the rubrics whose rows must have references too, where not
-    all must; ``judges`` the shipped judges that take it, each with the rubrics of its training.
+    ``need_references`` are the rubrics whose rows must have references too, where not all must;
+    ``judges`` the shipped judges that take it, each with the rubrics of its training.
     """
     trained = tasks_of_shipped_judges()
     rows = task.rows_by_rubric()

@@ -15,17 +15,12 @@ from typing import Annotated
 
 import typer
 
+from cli.eval import STATUS
 from cli.shared.options import AsJson, Keys, command_line, with_groups
 from cli.shared.outputs import OutFolder, Verb, output_folder
 from cli.shared.screen import in_columns, show_skipped, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions
-from evaluation.comparisons.compare import (
-    MARGIN,
-    Outcome,
-    gate,
-    gate_outcome,
-    read_shared,
-)
+from evaluation.comparisons.compare import MARGIN, Outcome, gate, gate_outcome, read_shared
 from evaluation.estimate import paired_accuracies
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError
@@ -44,8 +39,6 @@ Tables = list[str] | None
 COMPARED = "compared"
 """Folder of a run with the evaluations of the judge before it and of its own."""
 OUTCOME_FILE = "comparison.json"
-STATUS: dict[Outcome, int] = {"no worse": 0, "worse": 1, "not enough rows": 3}
-"""Exit status by outcome, as that of 'custos compare --gate'."""
 
 
 @with_groups

@@ -157,9 +157,8 @@ def measure_by_task(
 ) -> dict[str, Any]:
     """Measure a judge on every task apart, beside the rivals of :data:`TASK_RIVALS`.
 
-    A task leads to ``n``, the metrics and ``rivals``: name to ``accuracy`` and ``gain`` (the
-    judge's accuracy minus the rival's), rows without a label being wrong for both; and ``decided``,
-    the share of rows that the rival labels.
+    A rival leads to ``accuracy`` and ``gain`` (the judge's accuracy minus the rival's), rows
+    without a label being wrong for both, and ``decided``, the share of rows that it labels.
     """
     by_variant = majority_verdicts(examples, lambda example: (example.task, example.variant))
     beside = {**rivals, VARIANT_MAJORITY: by_variant}
@@ -204,10 +203,7 @@ def parse_number(text: str) -> float | None:
 
 
 def shared_token_f1(text: str, reference: str) -> float:
-    """Compute the harmonic mean of token precision and recall.
-
-    It is 1 for the same bag of tokens, or two empty texts, and 0 for no shared token.
-    """
+    """Compute the harmonic mean of token precision and recall; two empty texts have 1."""
     tokens, expected = normalise(text).split(), normalise(reference).split()
     if not tokens or not expected:
         return float(tokens == expected)
@@ -261,9 +257,9 @@ def regression_verdicts(
 ) -> list[Verdict] | None:
     """Judge every example by a regression that was fitted on the other questions' labels.
 
-    The folds hold whole questions. ``features`` are ``[examples, features]``; ``name`` is that of
-    the rival in reports. ``strength`` is the inverse strength of the ridge penalty: fewer rows than
-    features need a small one. ``None`` with fewer than two questions or labels.
+    ``features`` are ``[examples, features]``; ``name`` is that of the rival in reports.
+    ``strength`` is the inverse strength of the ridge penalty: fewer rows than features need a small
+    one. ``None`` with fewer than two questions or labels.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -341,11 +337,7 @@ def overlap_features(request: JudgeRequest) -> list[float]:
 
 
 def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list[Verdict] | None:
-    """Judge by embeddings of the response and of the nearest reference.
-
-    It is the strongest small judge that others would try first. ``None`` with fewer than two
-    questions or labels.
-    """
+    """Judge by embeddings of response and nearest reference, the small judge to try first."""
     by_row = [(each.response, each.question, *(each.references or ("",))) for each in examples]
     texts = list(dict.fromkeys(text for row in by_row for text in row))
     vector_of = dict(zip(texts, embed(texts), strict=True))

@@ -74,14 +74,11 @@ class Draws:
 
     @cached_property
     def resampled(self) -> Floats:
-        """Sum over clusters drawn with replacement, as ``resample_clusters`` does."""
+        """Sum over clusters drawn with replacement. Shape ``[B, S]``."""
         return resample_clusters(self.sums, seed=self.seed)
 
     def rate(self, value: Sums, items: Sums) -> dict[str, Any]:
-        """Estimate the share of some items, with the interval of ``intervals.design_bounds``.
-
-        ``items`` counts them. The ends ``low`` and ``high`` are nan for fewer than two clusters.
-        """
+        """Estimate a share of what ``items`` counts, with the interval of ``design_bounds``."""
         sizes = items(self.sums)
         hits = np.nan_to_num(value(self.sums)) * sizes
         rate, n = value(self.total), items(self.total)
@@ -111,9 +108,8 @@ class Draws:
         A cluster with most of the items hides its own error, with a plain jackknife the most
         (Tukey 1958). Where that says more by :data:`UNEVEN`, no end is nearer than by it.
 
-        ``bounds`` are the smallest and largest value of the function, and ``n`` the number of items
-        that it is about. The ends are nan where the clusters show no spread, as kappa where judge
-        and people never differ.
+        ``bounds`` are the smallest and largest value of the function, which is about ``n`` items.
+        The ends are nan where the clusters show no spread.
         """
         point = float(value(self.total))
         low, high = self._studentised(value, point, is_difference)
@@ -187,10 +183,7 @@ class Draws:
 
 
 def _least_quantile(squares: Floats) -> float:
-    """Compute how many errors away the ends of an interval are at least, by what clusters move.
-
-    It is 0 where enough clusters move the value. Shape ``[C]``.
-    """
+    """Compute how many errors away an interval's ends are at least, where few clusters move it."""
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
     movers = float(squares.sum() ** 2 / np.sum(squares**2))
@@ -198,12 +191,12 @@ def _least_quantile(squares: Floats) -> float:
 
 
 def value_interval(value: float, samples: Floats, clusters: float = math.inf) -> Interval:
-    """Take the percentile interval of a value that is known to no error in a resample.
+    """Take the percentile interval of a value whose error in a resample is not known.
 
-    ``samples`` are the values of resamples, ``[B]``. One that does not hold its value is widened to
-    hold it. Where all resamples have the value itself they show no spread, and the ends are nan.
-    With ``C`` clusters it is stretched by Student's quantile over the normal one and by
-    ``sqrt(C / (C - 1))``, by which resamples of few clusters spread too little.
+    It is widened to hold its value. Where all ``samples``, ``[B]``, have the value itself they show
+    no spread, and the ends are nan. With ``C`` clusters it is stretched by Student's quantile over
+    the normal one and by ``sqrt(C / (C - 1))``, by which resamples of few clusters spread too
+    little.
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
@@ -227,10 +220,7 @@ def mean(
     is_rate: bool = False,
     is_difference: bool = False,
 ) -> dict[str, Any]:
-    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``.
-
-    ``n`` of the estimate is the number of items in ``among``.
-    """
+    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``."""
     columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
     draws = Draws.of(columns[among], clusters[among], seed)
     if is_rate:
@@ -282,20 +272,17 @@ def paired_accuracies(
     draws = Draws.of(columns, clusters, seed)
     groups = len(draws.sums)
 
-    def share(column: int) -> dict[str, Any]:
-        return draws.rate(
-            lambda sums: ratio(sums[..., column], sums[..., 2]), lambda sums: sums[..., 2]
-        )
-
     def difference(sums: Floats) -> Floats:
         return ratio(sums[..., 0] - sums[..., 1], sums[..., 2])
 
-    rates = {"first": share(0), "second": share(1)}
+    rates = {
+        name: draws.rate(share_of_columns(column, 2), lambda sums: sums[..., 2])
+        for column, name in enumerate(("first", "second"))
+    }
     apart = draws.estimate(difference, len(first), (-1.0, 1.0), is_difference=True)
     if groups > 1 and not apart["low"] < apart["high"]:  # the resamples show no spread
         values = (rates["first"]["value"], rates["second"]["value"])
-        interval = newcombe_interval(*values, groups)
-        apart |= {"low": interval.low, "high": interval.high}
+        apart |= newcombe_interval(*values, groups)._asdict()
     paired: dict[str, Any] = without_nan(
         {
             **rates,
@@ -346,10 +333,9 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
 
 
 def loss_within_p(differences: Floats, clusters: Ints, margin: float) -> float:
-    """Test for a loss of at least the margin; a small one-sided p-value shows that it is less.
+    """Test, as :func:`lowest_difference`, for a loss of at least the margin, one-sided.
 
-    The test is that of :func:`lowest_difference`, whose arguments these are; 1 for a single
-    question.
+    A small p-value shows that the loss is less; it is 1 for a single question.
     """
     from scipy.special import stdtr  # slow to import, and most commands need none
 

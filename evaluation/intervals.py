@@ -53,8 +53,7 @@ NO_INTERVAL = Interval(float("nan"), float("nan"))
 def wilson_interval(successes: float, n: float) -> Interval:
     """Compute the score interval of one rate over ``n`` independent items (Wilson 1927).
 
-    Unlike a bootstrap interval it has width at the extremes: 0 of ``n`` gives
-    ``[0, z² / (n + z²)]``. ``n == 0`` gives nan.
+    Unlike a bootstrap interval it has width where there are no hits or no misses.
     """
     if n <= 0:
         return NO_INTERVAL
@@ -73,7 +72,7 @@ def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
 
 
 def wilson_half_width(rates: Floats, n: Floats) -> Floats:
-    """Compute half the width of the score intervals. Shapes as in ``wilson_bounds``."""
+    """Compute half the width of the intervals of :func:`wilson_bounds`, not cut off at 0 and 1."""
     spread = rates * (1 - rates) / n + Z_95**2 / (4 * n * n)
     return np.asarray(Z_95 / (1 + Z_95**2 / n) * np.sqrt(spread))
 
@@ -82,10 +81,10 @@ def sign_flip_p(differences: Floats, clusters: Ints) -> float:
     """Test whether two judges differ on the same items, whole clusters at a time. Shapes ``[n]``.
 
     If neither judge were better, each cluster's sum of differences could as well have had the other
-    sign (Fisher 1935). The two-sided p-value is the share of all ways to choose the signs that give
-    a sum as far from 0 or farther. Sums that are whole numbers are counted exactly, others by
-    :func:`sign_flips`. Where every item is a cluster of its own and right or wrong, this is
-    McNemar's exact test. With ``C`` clusters whose sum is not 0 it is at least ``2 ** (1 - C)``.
+    sign (Fisher 1935). The two-sided p-value is the share of all choices of the signs that give a
+    sum as far from 0 or farther, at least ``2 ** (1 - C)`` for ``C`` clusters. Sums that are whole
+    numbers are counted exactly, others by :func:`sign_flips`. Where every item is a cluster of its
+    own, this is McNemar's exact test.
     """
     sums = np.abs(signed := cluster_sums(differences[:, None], clusters)[:, 0])
     observed = abs(signed.sum())
@@ -100,8 +99,7 @@ def sign_flip_p(differences: Floats, clusters: Ints) -> float:
 def sign_flips(clusters: int) -> Iterator[Floats]:
     """Yield choices of the signs of clusters, ``[B, C]`` at a time.
 
-    They are all choices for up to :data:`EXACT_CLUSTERS` clusters, and else :data:`FLIPS` that are
-    drawn with a fixed seed.
+    Yield all for up to :data:`EXACT_CLUSTERS` clusters, and else :data:`FLIPS` that are drawn.
     """
     if clusters <= EXACT_CLUSTERS:
         bits = (np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1
@@ -123,15 +121,13 @@ def share_of_flips(hits: Number, clusters: int) -> Number:
 def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
     """Compute the p-value of :func:`sign_flip_p` for sums of whole numbers, given without sign.
 
-    Of ``m`` clusters with the same size, a binomial number is lost. The chances of all that is lost
-    together are the convolution of these.
+    Of the clusters of one size a binomial number is lost; chances of several sizes are convolved.
     """
     from scipy.stats import binom  # slow to import, and most commands need none
 
     chances = np.ones(1)
-    for size, number in zip(
-        *np.unique(sizes[sizes > 0].astype(np.int64), return_counts=True), strict=True
-    ):
+    by_size = np.unique(sizes[sizes > 0].astype(np.int64), return_counts=True)
+    for size, number in zip(*by_size, strict=True):
         of_size = np.zeros(int(size * number) + 1)
         of_size[::size] = binom.pmf(np.arange(number + 1), number, 0.5)
         chances = np.convolve(chances, of_size)
@@ -162,10 +158,9 @@ class Design(NamedTuple):
 def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS, least: float = 1) -> Design:
     """Estimate how far hits or misses of a cluster resemble each other.
 
-    ``hits`` are the sums of clusters, each item 0 to 1, and ``sizes`` their numbers of items; 0
-    leaves one out. Shapes ``[..., C]``. ``likeness`` is the correlation that is assumed as long as
-    nothing is known of it. ``least`` is the smallest effect: 1, or 0 where items weigh unequally,
-    which may help.
+    ``hits`` are the sums of clusters, each item 0 to 1, and ``sizes`` their numbers of items.
+    Shapes ``[..., C]``. ``likeness`` is the correlation that is assumed as long as nothing is known
+    of it. ``least`` is the smallest effect: 1, or 0 where items weigh unequally, which may help.
     """
     n, num_hits = sizes.sum(axis=-1), hits.sum(axis=-1)
     rate = _divide(num_hits, n)
@@ -212,9 +207,8 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
 
     The interval is Wilson's at the effective number of items: the number divided by the design
     effect and by the squared ratio of Student's quantiles for clusters and for items (Korn &
-    Graubard 1998). No end lies nearer than that of no hits, or no misses, on the same clusters
-    would: one hit more can only raise what the rate may be. Shapes ``[...]``; the ends are nan
-    where there is one cluster, which has no spread.
+    Graubard 1998). No end lies nearer than that of no hits, or no misses, on the same clusters: one
+    hit more can only raise what the rate may be. Shapes ``[...]``; one cluster gives nan.
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
@@ -238,17 +232,14 @@ def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> 
     """
     rate, n = np.asarray(hits.mean()), np.asarray(float(len(hits)))
     columns = np.stack([hits, np.ones(len(hits))], axis=1)
-    ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
-    found = [
-        design(sums[:, 0], sums[:, 1], likeness)
-        for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
-        for sums in (cluster_sums(columns, way),)
-    ]
-    both = Design(
-        np.sum([way.effect for way in found], axis=0) - (len(found) - 1),
-        np.sum([way.assumed for way in found], axis=0) - (len(found) - 1),
-        np.min([way.clusters for way in found], axis=0),
-    )
+    both = design(*cluster_sums(columns, clusters).T)
+    if others is not None and len(np.unique(others)) > 1:
+        other = design(*cluster_sums(columns, others).T, likeness=OTHER_LIKENESS)
+        both = Design(
+            both.effect + other.effect - 1,
+            both.assumed + other.assumed - 1,
+            np.minimum(both.clusters, other.clusters),
+        )
     if both.clusters <= 1:
         return wilson_interval(float(rate), 1)
     low, high, _ = design_bounds(rate, n, both)
@@ -282,8 +273,8 @@ def cluster_weights(
 ) -> npt.NDArray[np.uint8]:
     """Draw as many clusters as there are, with replacement, and count how often each is drawn.
 
-    The draws depend on the arguments alone. Two judges that are resampled with the same seed over
-    the same items are therefore compared on the same draws. Shape ``[B, C]``; read-only.
+    The draws depend on the arguments alone, so that two judges on the same items are compared on
+    the same draws. Shape ``[B, C]``; read-only.
     """
     rng = np.random.default_rng(seed)
     weights = np.empty((resamples, clusters), dtype=np.uint8)
@@ -308,9 +299,9 @@ def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[sl
 
 
 def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Add up the sums ``[C, S]`` of clusters that are drawn as ``cluster_weights`` says.
+    """Add up the sums ``[C, S]`` of clusters that are drawn by :func:`cluster_weights`: ``[B, S]``.
 
-    The shape is ``[B, S]``; all are nan when ``C < 2``, as one cluster has no spread.
+    All are nan when ``C < 2``, as one cluster has no spread.
     """
     resampled = np.full((resamples, sums.shape[1]), np.nan)
     if len(sums) >= 2:
@@ -319,25 +310,20 @@ def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -
     return resampled
 
 
-def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
-    """Take the percentile interval of resampled values, shape ``[B]``.
-
-    Resamples in which the metric does not exist (nan, such as a kappa with one label only) are left
-    out. If it exists in none, the interval is nan.
-    """
+def percentile_interval(samples: Floats) -> Interval:
+    """Take the percentile interval of resampled values, ``[B]``, leaving out those that are nan."""
     samples = samples[~np.isnan(samples)]
     if not len(samples):
-        return Interval(np.nan, np.nan)
-    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
+        return NO_INTERVAL
+    low, high = np.quantile(samples, [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return Interval(float(low), float(high))
 
 
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
     """Take the interval of a rate from its resamples, shape ``[B]``.
 
-    Where all resamples have the rate itself, their interval would have no width: at a rate of 0 or
-    1, if every cluster has the same rate, or if a single one has any. There this is Wilson's
-    interval with the number of ``clusters`` as ``n``.
+    Where all resamples have the rate itself, as one of 0 or 1, their interval would have no width.
+    There this is Wilson's with the number of ``clusters`` as ``n``.
     """
     interval = percentile_interval(samples)
     if rate in (0.0, 1.0) or interval.low == interval.high == rate:
@@ -349,8 +335,7 @@ def cluster_standard_error(values: Floats, clusters: Ints) -> float:
     """Estimate the standard error of a mean whose items ``[n]`` are correlated within clusters.
 
     Sums of residuals per cluster stand for the items, with the ``C / (C - 1)`` small-sample factor
-    (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). Where every item is a
-    cluster of its own it is the textbook ``s / sqrt(n)``. Fewer than two clusters give nan.
+    (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). One cluster gives nan.
     """
     if not len(values):
         return float("nan")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,13 @@ BEFORE = "_before_calibration"
 class Tally:
     """Sums over items from which every metric follows.
 
-    One row of ``sums`` holds, in this order: the confusion matrix (``K * K``), the number of
-    unscored items, the number of scored items with a posterior, the sums of their Brier scores and
-    log-likelihoods, and ``metrics.calibration_columns``. Leading axes are free.
+    One row of ``sums``, ``[..., S]``, holds: the confusion matrix (``K * K``), the number of
+    unscored items, that of scored items with a posterior, the sums of their Brier scores and
+    log-likelihoods, and ``metrics.calibration_columns``.
     """
 
     labels: tuple[str, ...]
     sums: Floats
-    """Shape ``[..., S]``."""
 
     @property
     def confusion(self) -> Floats:
@@ -101,12 +101,11 @@ class Metric:
     """A function of a tally, and how many items it is about."""
 
     value: Callable[[Tally], Floats]
-    items: Callable[[Tally], Floats]
+    items: Callable[[Tally], Floats] = attrgetter("scored")
     is_rate: bool = False
     """Mark of a share of ``items``. Its interval is Wilson's, widened for clusters."""
     is_biased: bool = False
-    """Mark of a measure to which chance can only add, such as ECE. It has no interval: resamples
-    contain chance twice and say nothing of its error."""
+    """Mark of a measure to which chance can only add, such as ECE, and which so has no interval."""
     bounds: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest value that it can have."""
 
@@ -143,33 +142,21 @@ class TallyDraws:
         """Tally all items; ``sums`` has shape ``[S]``."""
         return Tally(self.labels, self.draws.total)
 
-    @property
-    def resampled(self) -> Tally:
-        """Tally clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
-        return Tally(self.labels, self.draws.resampled)
-
     def estimate(self, metric: Metric) -> dict[str, Any]:
         """Estimate a metric as ``Draws`` does: ``value``, ``low``, ``high`` and ``n``."""
 
         def value(sums: Floats) -> Floats:
             return metric.value(Tally(self.labels, sums))
 
-        n = float(metric.items(self.total))
+        def items(sums: Floats) -> Floats:
+            return metric.items(Tally(self.labels, sums))
+
+        if metric.is_rate:
+            return self.draws.rate(value, items)
+        n = float(items(self.draws.total))
         if metric.is_biased:
             return {"value": float(value(self.draws.total)), **NO_INTERVAL._asdict(), "n": int(n)}
-        if metric.is_rate:
-            return self.draws.rate(value, lambda sums: metric.items(Tally(self.labels, sums)))
         return self.draws.estimate(value, n, metric.bounds)
-
-
-def _of_confusion(
-    metric: Callable[[Floats], Floats],
-    is_rate: bool = False,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> Metric:
-    return Metric(
-        lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate, bounds=bounds
-    )
 
 
 def _false_positive_rate(tally: Tally) -> Floats:
@@ -195,20 +182,18 @@ def _items_with(is_member: Callable[[str], bool], tally: Tally) -> Floats:
 
 
 METRICS: Mapping[str, Metric] = {
-    "accuracy": _of_confusion(metrics.accuracy, is_rate=True),
+    "accuracy": Metric(lambda tally: metrics.accuracy(tally.confusion), is_rate=True),
     "accuracy_unscored_as_wrong": Metric(
         lambda tally: metrics.ratio(np.trace(tally.confusion, axis1=-2, axis2=-1), tally.items),
-        lambda tally: tally.items,
+        attrgetter("items"),
         is_rate=True,
     ),
     "coverage": Metric(
-        lambda tally: metrics.ratio(tally.scored, tally.items),
-        lambda tally: tally.items,
-        is_rate=True,
+        lambda tally: metrics.ratio(tally.scored, tally.items), attrgetter("items"), is_rate=True
     ),
-    "kappa": _of_confusion(metrics.cohen_kappa, bounds=(-1.0, 1.0)),
-    "mcc": _of_confusion(metrics.matthews, bounds=(-1.0, 1.0)),
-    "macro_f1": _of_confusion(metrics.macro_f1),
+    "kappa": Metric(lambda tally: metrics.cohen_kappa(tally.confusion), bounds=(-1.0, 1.0)),
+    "mcc": Metric(lambda tally: metrics.matthews(tally.confusion), bounds=(-1.0, 1.0)),
+    "macro_f1": Metric(lambda tally: metrics.macro_f1(tally.confusion)),
     "fpr": Metric(
         _false_positive_rate,
         partial(_items_with, lambda label: score_of(label) in WRONG),
@@ -216,25 +201,17 @@ METRICS: Mapping[str, Metric] = {
     ),
     "ece": Metric(
         lambda tally: metrics.expected_calibration_error(tally.calibration),
-        lambda tally: tally.with_confidence,
+        attrgetter("with_confidence"),
         is_biased=True,
     ),
     "overconfidence": Metric(
-        lambda tally: tally.overconfidence,
-        lambda tally: tally.with_confidence,
-        bounds=(-1.0, 1.0),
+        attrgetter("overconfidence"), attrgetter("with_confidence"), bounds=(-1.0, 1.0)
     ),
-    "brier": Metric(
-        lambda tally: tally.brier, lambda tally: tally.with_posterior, bounds=(0.0, 2.0)
-    ),
-    "nll": Metric(
-        lambda tally: tally.nll, lambda tally: tally.with_posterior, bounds=(0.0, math.inf)
-    ),
+    "brier": Metric(attrgetter("brier"), attrgetter("with_posterior"), bounds=(0.0, 2.0)),
+    "nll": Metric(attrgetter("nll"), attrgetter("with_posterior"), bounds=(0.0, math.inf)),
 }
 ERROR_TYPE_METRICS: Mapping[str, Metric] = {
-    "score_accuracy": Metric(
-        partial(_part_accuracy, score_of), lambda tally: tally.scored, is_rate=True
-    ),
+    "score_accuracy": Metric(partial(_part_accuracy, score_of), is_rate=True),
     "type_accuracy": Metric(
         partial(_part_accuracy, type_of),
         partial(_items_with, lambda label: bool(type_of(label))),
@@ -258,8 +235,8 @@ def measure(
     """Compute metrics, all that apply by default, with 95 % intervals that keep questions together.
 
     Each has ``value``, ``low``, ``high`` and ``n``, the number of items that it is about. Accuracy
-    also has ``se``, its cluster-robust standard error, and the calibration error has ``chance``:
-    ``mean`` and ``high`` of :func:`evaluation.metrics.chance_band`.
+    also has ``se``, its cluster-robust standard error, and the calibration error ``chance``, that
+    of :func:`evaluation.metrics.chance_band`.
     """
     draws = TallyDraws.of(outcomes, seed)
     table = metrics_for(outcomes.labels)
@@ -275,11 +252,7 @@ def measure(
 
 
 def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str, float]:
-    """Subtract a metric of A from that of B, for labels of both on the same items and clusters.
-
-    Every resample draws the same items for both. The ends of the 95 % interval are nan for a metric
-    that is biased.
-    """
+    """Subtract a metric of A from that of B, on the same items, which are resampled for both."""
     both = Draws(np.concatenate([a.draws.sums, b.draws.sums], axis=1), a.draws.seed)
     half = a.draws.sums.shape[1]
 
@@ -301,37 +274,32 @@ def error_types(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def measure_error_types(outcomes: Outcomes, seed: int = 0) -> dict[str, dict[str, Any]]:
-    """Compute, per error type, the share of its items whose type the judge names.
+    """Compute, per error type, the share of its items whose type the judge names (HiEval, Table 5).
 
-    The judge's score does not matter. These are the columns of HiEval's Table 5.
+    The judge's score does not matter.
     """
     draws = TallyDraws.of(outcomes, seed)
-    measured = {}
-    for name in error_types(outcomes.labels):
-        is_type = partial(_has_type, name)
-        metric = Metric(partial(_recall, is_type), partial(_items_with, is_type), is_rate=True)
-        measured[name] = draws.estimate(metric)
-    return measured
 
+    def recall_of(name: str) -> Metric:
+        def has_type(label: str) -> bool:
+            return type_of(label) == name
 
-def _has_type(name: str, label: str) -> bool:
-    return type_of(label) == name
+        def recall(tally: Tally) -> Floats:
+            members = tally.classes(has_type)
+            return metrics.share_in_columns(tally.confusion, members, members)
 
+        return Metric(recall, partial(_items_with, has_type), is_rate=True)
 
-def _recall(is_member: Callable[[str], bool], tally: Tally) -> Floats:
-    members = tally.classes(is_member)
-    return metrics.share_in_columns(tally.confusion, members, members)
+    return {name: draws.estimate(recall_of(name)) for name in error_types(outcomes.labels)}
 
 
 def slice_metrics(
     examples: Sequence[LabelledExample], outcomes: Outcomes, seed: int = 0
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Compute accuracy, coverage and kappa on every part of the examples.
+    """Compute accuracy, coverage and kappa on every part of the examples, by :func:`divisions`.
 
-    Examples, in the order of the outcomes, are divided by the metadata keys ``answerer``,
-    ``domain``, ``level`` and ``language`` where given, by thirds of response length, and by task
-    with variant. A division leads to its parts, and a part to ``n`` (items, unscored ones included)
-    and the metrics.
+    A division leads to its parts, and a part to ``n`` (items, unscored ones included) and the
+    metrics. Examples are in the order of the outcomes.
     """
     rank = {name: number for number, name in enumerate(LENGTHS)}
     measured: dict[str, dict[str, dict[str, Any]]] = {}
@@ -345,7 +313,11 @@ def slice_metrics(
 
 
 def divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[str | None]]]:
-    """Yield each division's name and the part that each example falls into."""
+    """Yield each division's name and the part that each example falls into.
+
+    Divide by :data:`METADATA_KEYS` where given, by thirds of response length, and by task with
+    variant.
+    """
     for key in METADATA_KEYS:
         values = [example.metadata.get(key) for example in examples]
         if any(value is not None for value in values):
@@ -357,8 +329,7 @@ def divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[s
 def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
     """Name the third of response lengths of each example, with its range in characters.
 
-    A pair counts both responses. Equal lengths stay together, so that thirds can be uneven or
-    empty.
+    Equal lengths stay together, so that thirds can be uneven or empty.
     """
     lengths = np.array([sum(map(len, example.responses)) for example in examples])
     third = np.searchsorted(np.sort(lengths), lengths, side="left") * 3 // max(1, len(lengths))
@@ -377,9 +348,9 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     the runs, cut off at the smallest and largest value of the metric. It does not hold the chance
     that lies in the test rows, which all runs share.
 
-    A metric that every report has, or an accuracy before calibration, leads to ``values`` (in the
-    order of the reports), ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the 95 %
-    interval. The last three are ``None`` for a single run.
+    A metric that every report has, or an accuracy before calibration, leads to ``values``,
+    ``mean``, ``std``, and ``low`` and ``high`` of the 95 % interval. The last three are ``None``
+    for a single run.
     """
     from scipy import stats  # slow to import, and most commands need none
 
@@ -395,18 +366,16 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     statistics: dict[str, dict[str, Any]] = {}
     for name in runs[0] if runs else ():
         values = [value for run in runs if (value := run.get(name)) is not None]
-        count, mean = len(values), float(np.mean(values)) if values else math.nan
+        count = len(values)
         if count < len(runs):
             continue
+        mean = float(np.mean(values))
         found = {"values": values, "mean": mean, "std": None, "low": None, "high": None}
         if count > 1:
             smallest, largest = table[name.removesuffix(BEFORE)].bounds
             std = float(np.std(values, ddof=1))
             half = float(stats.t.ppf(0.975, count - 1)) * std / math.sqrt(count)
-            found |= {
-                "std": std,
-                "low": max(smallest, mean - half),
-                "high": min(largest, mean + half),
-            }
+            low, high = max(smallest, mean - half), min(largest, mean + half)
+            found |= {"std": std, "low": low, "high": high}
         statistics[name] = found
     return statistics

@@ -1,8 +1,9 @@
 """Agreement and calibration, each written once for one sample and for a thousand resamples.
 
 Agreement metrics read a confusion matrix whose rows are people's labels and whose columns are the
-judge's. Leading axes are free: ``[K, K]`` gives one number, ``[B, K, K]`` gives ``B``. A metric
-that does not exist (its denominator is zero) is nan, which reports write as ``null``.
+judge's. Leading axes are free: ``[K, K]`` gives one number, or one of each label, and ``[B, K, K]``
+gives ``B``. A metric that does not exist, as without items, is nan, which reports write as
+``null``.
 """
 
 from __future__ import annotations
@@ -53,31 +54,24 @@ def confusion_matrix(human: Ints, predicted: Ints, classes: int) -> Floats:
 
 
 def accuracy(confusion: Floats) -> Floats:
-    """Compute the share of scored items on which judge and people agree; nan without items."""
+    """Compute the share of scored items on which judge and people agree."""
     return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
 
 
 def precision(confusion: Floats) -> Floats:
-    """Compute, per label, the share of the judge's uses that people share; nan without uses.
-
-    Shapes ``[..., K, K]`` to ``[..., K]``.
-    """
+    """Compute, per label, the share of the judge's uses that people share."""
     return ratio(_diagonal(confusion), confusion.sum(axis=-2))
 
 
 def recall(confusion: Floats) -> Floats:
-    """Compute, per label, the share of people's uses that the judge shares; nan without uses.
-
-    Shapes as ``precision``.
-    """
+    """Compute, per label, the share of people's uses that the judge shares."""
     return ratio(_diagonal(confusion), confusion.sum(axis=-1))
 
 
 def f1(confusion: Floats) -> Floats:
     """Compute, per label, the harmonic mean of precision and recall: ``2 tp / (2 tp + fp + fn)``.
 
-    It is 0 for a label that judge and people use but never on the same item, and nan for a label
-    that neither uses. Shapes as ``precision``.
+    It is 0 for a label that judge and people use but never on the same item.
     """
     return ratio(2 * _diagonal(confusion), confusion.sum(axis=-1) + confusion.sum(axis=-2))
 
@@ -85,8 +79,7 @@ def f1(confusion: Floats) -> Floats:
 def macro_f1(confusion: Floats) -> Floats:
     """Average the F1 of the labels in use, each weighing the same.
 
-    It is 1 for full agreement, 0 for none on any label, and nan without items. A label that neither
-    side used does not count, as in scikit-learn without ``labels``.
+    A label that neither side used does not count, as in scikit-learn without ``labels``.
     """
     scores = f1(confusion)
     return ratio(np.nansum(scores, axis=-1), np.sum(~np.isnan(scores), axis=-1))
@@ -95,9 +88,7 @@ def macro_f1(confusion: Floats) -> Floats:
 def cohen_kappa(confusion: Floats) -> Floats:
     """Compute the agreement beyond what the two label rates alone would give (Cohen 1960).
 
-    It is 1 for full agreement, 0 for what independent labelling with the same rates would reach,
-    and negative below that. It is nan when both sides used one and the same label throughout, or
-    without items.
+    It does not exist where both sides used one and the same label throughout.
     """
     total = confusion.sum(axis=(-2, -1))
     expected = np.sum(confusion.sum(axis=-1) * confusion.sum(axis=-2), axis=-1)  # times total²
@@ -108,9 +99,8 @@ def cohen_kappa(confusion: Floats) -> Floats:
 def matthews(confusion: Floats) -> Floats:
     """Compute the Matthews correlation for any number of labels (Gorodkin 2004, R_K statistic).
 
-    It is 1 for full agreement and 0 for none beyond chance; -1 is reached with two labels only. It
-    is nan when either side used a single label (scikit-learn returns 0 there), or without items.
-    Where it exceeds Cohen's kappa, judge and people use the labels at different rates.
+    It does not exist where either side used a single label (scikit-learn returns 0 there). Where it
+    exceeds Cohen's kappa, judge and people use the labels at different rates.
     """
     total = confusion.sum(axis=(-2, -1))
     people, judge = confusion.sum(axis=-1), confusion.sum(axis=-2)
@@ -123,29 +113,26 @@ def matthews(confusion: Floats) -> Floats:
 def share_in_columns(confusion: Floats, rows: Ints, columns: Ints) -> Floats:
     """Compute, of the scored items that people put in ``rows``, the judge's share in ``columns``.
 
-    For people's Wrong and the judge's Correct it is the false-positive rate: 0 when no wrong answer
-    passes, 1 when all do, nan when people called nothing wrong.
+    For people's Wrong and the judge's Correct it is the false-positive rate.
     """
     chosen = confusion[..., rows, :]
     return ratio(chosen[..., columns].sum(axis=(-2, -1)), chosen.sum(axis=(-2, -1)))
 
 
 def brier_scores(human: Ints, probabilities: Floats) -> Floats:
-    """Square the distance of each posterior from the human label (Brier 1950). Shape ``[n]``.
+    """Square the distance of each posterior ``[n, K]`` from the human label (Brier 1950). ``[n]``.
 
-    It is summed over all ``K`` labels: 0 when certain and right, 2 when certain and wrong,
-    ``1 - 1/K`` for a uniform posterior. A nan row of the probabilities ``[n, K]`` gives nan.
+    It is summed over all ``K`` labels: 0 when certain and right, 2 when certain and wrong.
     """
     truth = np.eye(probabilities.shape[1])[human]
     return np.asarray(np.sum((probabilities - truth) ** 2, axis=1))
 
 
 def negative_log_likelihoods(human: Ints, probabilities: Floats) -> Floats:
-    """Compute the negative log-probability of each human label, in nats.
+    """Compute the negative log-probability, in nats, of each human label; see ``brier_scores``.
 
-    It is 0 when certain and right, ``log K`` for a uniform posterior. Probabilities are raised to
-    the float64 machine epsilon at least (scikit-learn's rule), so that certain and wrong gives
-    36.04, not infinity. Shapes as ``brier_scores``.
+    Probabilities are raised to the float64 machine epsilon at least (scikit-learn's rule), so that
+    certain and wrong gives 36.04, not infinity.
     """
     chosen = probabilities[np.arange(len(human)), human]
     return -np.log(np.maximum(chosen, np.finfo(np.float64).eps))
@@ -154,28 +141,23 @@ def negative_log_likelihoods(human: Ints, probabilities: Floats) -> Floats:
 def equal_mass_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
     """Sort items into bins of equally many, lowest confidence first. Shape ``[n]``, without nan.
 
-    Equal confidences share a bin, so that the result does not depend on the order of the items.
-    With many ties the bins are uneven and some stay empty.
+    Equal confidences share a bin, so that with many ties bins are uneven and some stay empty.
     """
     below = np.searchsorted(np.sort(confidence), confidence, side="left")
     return np.asarray(below * bins // max(1, len(confidence)), dtype=np.int64)
 
 
 def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
-    """Sort items into bins that divide [0, 1] evenly (Guo et al. 2017).
-
-    Arguments and result as ``equal_mass_bins``. A bin holds its upper end, and the first also 0.
-    """
+    """Sort items into bins that divide [0, 1] evenly, with their upper ends (Guo et al. 2017)."""
     return np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
 
 
 def calibration_columns(
     confidence: Floats, right: Floats, bins: int = ECE_BINS, binning: Binning = equal_mass_bins
 ) -> Floats:
-    """Lay out each item's contribution to its confidence bin; nan confidences have none.
+    """Lay out, per item and bin, a count, the confidence and ``right``. Shape ``[n, bins * 3]``.
 
-    It is per bin a count, the confidence and ``right`` (1 or 0), 0 outside of the item's bin. Shape
-    ``[n, bins * 3]``.
+    All are 0 outside of the item's bin; a nan confidence has no bin.
     """
     cells = np.zeros((len(confidence), bins, 3))
     known = np.flatnonzero(~np.isnan(confidence))
@@ -190,10 +172,8 @@ def expected_calibration_error(sums: Floats) -> Floats:
     """Average the gap between confidence and accuracy over bins (Naeini et al. 2015).
 
     Gaps are weighted by count. The bins are those of the sums of ``calibration_columns``,
-    ``[..., bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). The error
-    is 0 when confidence equals accuracy in every bin, 1 for a judge that is certain and always
-    wrong, and nan without items. Chance fills the bins unevenly, so a calibrated judge scores above
-    0, the more so the fewer the items. Shape ``[...]``.
+    ``[..., bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). Chance
+    fills them unevenly, so that a calibrated judge scores above 0, the more so the fewer the items.
     """
     count, confidence, right = np.moveaxis(sums.reshape(*sums.shape[:-1], -1, 3), -1, 0)
     return ratio(np.abs(confidence - right).sum(axis=-1), count.sum(axis=-1))
@@ -215,7 +195,6 @@ def reliability_table(sums: Floats) -> dict[str, Any]:
 
 
 def _diagonal(confusion: Floats) -> Floats:
-    """Count the agreements per label. Shape ``[..., K]``."""
     return np.diagonal(confusion, axis1=-2, axis2=-1)
 
 
@@ -237,8 +216,7 @@ def calibration_error(
 ) -> dict[str, Any]:
     """Measure the calibration error over bins beside what chance alone would give.
 
-    Arguments as :func:`chance_band`. ``low`` and ``high`` are nan: chance can only add to the
-    error, so resamples tell nothing of it.
+    It has no interval, as chance can only add to it. Arguments as :func:`chance_band`.
     """
     columns = calibration_columns(confidence, right.astype(np.float64), binning=binning)
     return {
@@ -260,13 +238,11 @@ def chance_band(
     """Simulate the calibration error that a calibrated judge would show on these very rows.
 
     Rows are right with the probability that they state (Bröcker & Smith 2007, whose bars are of
-    single bins). Rows of one cluster resemble each other as they do here: each takes, with the
-    square root of the correlation as its chance, one draw that its cluster shares. From ``right``,
-    the correlation within clusters alone is taken. Shapes are ``[n]``; a confidence of nan leaves
-    its row out.
+    single bins). Rows of one cluster resemble each other as they do here, which is all that is
+    taken from ``right``: each takes, with the square root of the correlation as its chance, one
+    draw that its cluster shares. Shapes are ``[n]``; a confidence of nan leaves its row out.
 
-    ``mean`` is that of the simulated errors and ``high`` their 95th percentile; both are nan
-    without confidences.
+    ``mean`` is that of the simulated errors and ``high`` their 95th percentile.
     """
     known = ~np.isnan(confidence)
     stated, groups = confidence[known], np.unique(clusters[known], return_inverse=True)[1]
@@ -311,10 +287,9 @@ def squared_error(confidence: Floats, right: Mask, clusters: Ints) -> float:
     """Estimate the mean squared gap of confidence and accuracy over bins, without what chance adds.
 
     The square of a bin's gap is the mean product of the residuals of two rows. Only rows of
-    different clusters are paired, so that errors are independent and the square is unbiased for
-    independent rows, as that of Kumar, Liang & Ma (2019), and for clustered ones. It is about 0,
-    and as often below it as above, for a calibrated judge. nan without two clusters in any bin.
-    Arguments as :func:`chance_band`.
+    different clusters are paired, so that their errors are independent and the square is unbiased,
+    as that of Kumar, Liang & Ma (2019) is for independent rows. For a calibrated judge it is about
+    0, as often below as above. Arguments as :func:`chance_band`.
     """
     known = np.flatnonzero(~np.isnan(confidence))
     residuals = confidence[known] - right[known]
@@ -335,11 +310,9 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     """Fit how log-odds of being right rise with those that are stated (Cox 1958).
 
     The slope is 1 for a calibrated judge, below 1 where confidences are too extreme, 0 where they
-    say nothing. The interval is Student's over clusters, by the sandwich variance. Arguments as
+    say nothing, and nan where none is finite, as where all rows are right or state one confidence.
+    The interval is Student's over three or more clusters, by the sandwich variance. Arguments as
     :func:`chance_band`.
-
-    ``value``, ``low``, ``high`` and ``n`` are nan (but for ``n``) where no finite slope exists, as
-    where all rows are right or state one confidence; fewer than three clusters have no interval.
     """
     from scipy.stats import t  # slow to import, and most commands need none
 

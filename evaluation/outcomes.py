@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import Floats, Ints, number_clusters
+from evaluation.intervals import Floats, Ints, Mask, number_clusters
 from evaluation.metrics import UNSCORED
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, errors_at
 from judging.files.records import read_records, write_records
 from judging.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task, worth_under
@@ -51,12 +52,12 @@ class Outcomes:
         return len(self.human)
 
     @property
-    def scored(self) -> npt.NDArray[np.bool_]:
+    def scored(self) -> Mask:
         """Mark the items that the judge gave a label. Shape ``[n]``."""
         return np.asarray(self.predicted != UNSCORED)
 
     @property
-    def right(self) -> npt.NDArray[np.bool_]:
+    def right(self) -> Mask:
         """Mark the items that the judge gave the human label. Shape ``[n]``."""
         return np.asarray(self.predicted == self.human)
 
@@ -83,7 +84,7 @@ def gather(
     """Line up examples and one judge's verdicts on them, over every label that occurs.
 
     Raise ``CustosError`` if their numbers, order or ids differ, there are none, or a label of
-    people is not in ``labels``, as :func:`evaluation.declared_labels.label_set` gives them.
+    people is not in ``labels``, which :func:`label_set` lists.
     """
     check_aligned(examples, verdicts)
     index = {label: number for number, label in enumerate(labels)}
@@ -101,14 +102,10 @@ def gather(
     posterior = probabilities[np.arange(len(verdicts)), predicted]
     calibrated = np.array([np.nan if v.confidence is None else v.confidence for v in verdicts])
     confidence = np.where(np.isnan(calibrated), posterior, calibrated)
-    return Outcomes(
-        labels=tuple(labels),
-        human=np.array([index[full_label(example)] for example in examples]),
-        predicted=predicted,
-        probabilities=probabilities,
-        confidence=np.where(predicted == UNSCORED, np.nan, confidence),
-        clusters=number_clusters([example.group or example.asked for example in examples]),
-    )
+    human = np.array([index[full_label(example)] for example in examples])
+    confidence = np.where(predicted == UNSCORED, np.nan, confidence)
+    clusters = question_numbers(examples)
+    return Outcomes(tuple(labels), human, predicted, probabilities, confidence, clusters)
 
 
 def check_aligned(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> None:
@@ -150,16 +147,12 @@ def unscored_reasons(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
             reasons.setdefault((verdict.status, message), []).append(verdict.id)
     ranked = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
     counted = [(status, message, ids) for (status, message), ids in ranked[:MAX_REASONS]]
-    for kind in ("judge_error", ANSWERS_WITHOUT_LABEL[0]):
-        is_answer = kind in ANSWERS_WITHOUT_LABEL
-        others = [
-            id
-            for (status, _), ids in ranked[MAX_REASONS:]
-            for id in ids
-            if (status in ANSWERS_WITHOUT_LABEL) is is_answer
-        ]
-        if others:
-            counted.append((kind, "other reasons, see verdicts.jsonl", others))
+    others: dict[str, list[str]] = {"judge_error": [], ANSWERS_WITHOUT_LABEL[0]: []}
+    for (status, _), ids in ranked[MAX_REASONS:]:
+        is_answer = status in ANSWERS_WITHOUT_LABEL
+        others[ANSWERS_WITHOUT_LABEL[0] if is_answer else "judge_error"] += ids
+    text = "other reasons, see verdicts.jsonl"
+    counted += [(status, text, ids) for status, ids in others.items() if ids]
     return [
         {
             "status": status,
@@ -210,10 +203,8 @@ def load_evaluation(folder: Path) -> tuple[list[LabelledExample], list[Verdict]]
             )
     examples = [row for _, row in read_records(folder / EXAMPLES, LabelledExample)]
     verdicts = [row for _, row in read_records(folder / VERDICTS, Verdict)]
-    try:
+    with errors_at(str(folder)):
         check_aligned(examples, verdicts)
-    except CustosError as error:
-        raise CustosError(f"{folder}: {error}") from None
     return examples, verdicts
 
 
@@ -242,17 +233,9 @@ def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict])
     declared; see :func:`check_labels`.
     """
     check_labels(examples)
-    declared = {_declared_labels(example) for example in examples}
-    in_order = [
-        label for labels in sorted(declared, key=lambda d: (-len(d), d)) for label in labels
-    ]
-    given = {
-        full_label(verdict)
-        for of_judge in verdicts
-        for verdict in of_judge
-        if verdict.label is not None
-    }
-    return tuple(dict.fromkeys([*in_order, *sorted(given)]))
+    declared = sorted(set(map(_declared_labels, examples)), key=lambda d: (-len(d), d))
+    given = {full_label(each) for each in chain(*verdicts) if each.label is not None}
+    return tuple(dict.fromkeys([*chain(*declared), *sorted(given)]))
 
 
 def check_labels(
@@ -271,10 +254,8 @@ def check_labels(
         labels = {"label": full_label(example), "second_label": example.second_label}
         for name, given in example.annotator_labels.items():
             labels[f"annotator_labels.{name}"] = given
-        try:
+        with errors_at(row_name(index)):
             declared = _declared_labels(example)
-        except FieldError as error:
-            raise error.at(row_name(index)) from None
         for field, label in labels.items():
             if label is not None and label not in declared:
                 rubric = get_task(example.task).full_rubric(example)
@@ -326,9 +307,8 @@ def _remedy(undeclared: Sequence[_Undeclared]) -> str:
         variant, _, mode = rubric.rpartition("/")
         if variant and mode == "any" and not likely_label(each.label, each.declared):
             if likely_label(each.label, get_task(task).labels(f"{variant}/all")) is not None:
-                return (
-                    f"{advice}; with --reference-mode all there is a label for partly right answers"
-                )
+                more = "with --reference-mode all there is a label for partly right answers"
+                return f"{advice}; {more}"
     return advice
 
 

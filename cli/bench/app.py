@@ -15,7 +15,7 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.tournament import tournament
 from cli.shared.options import Items, JsonOut, Name, read_assignments, with_groups
-from cli.shared.outputs import OutFile, OutFolder, Verb, claim, claim_json, output_file
+from cli.shared.outputs import OutFile, OutFolder, Verb, claim, claim_json, claim_text, output_file
 from cli.shared.screen import interval_table, wide_console
 from judging import CustosError
 from judging.files.atomic import write_text
@@ -67,6 +67,8 @@ def table(
 
     benchmark, console = get_benchmark(name), wide_console()
     claim_json(json_out, ("intervals", "judged"), ("benchmark", "tables"))
+    claim_text(markdown_out, "--markdown", f"# {benchmark.name}: {benchmark.summary}")
+    claim_text(html_out, "--html", "Content-Security-Policy", f"<title>{benchmark.name}: ")
     if (graded is None) == (not models):
         raise CustosError("give either models as MODEL=FILE, or one file with --graded")
     by_model = {} if graded is None else benchmark.by_model(read_items(graded))

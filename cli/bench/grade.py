@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -21,9 +21,6 @@ from judging.files.kept_work import locked
 from judging.files.records import write_json
 from judging.judge import Judge
 from judging.verdicts.build import RULES, RuleGrader
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_groups
@@ -111,16 +108,19 @@ def grade(
             if isinstance(grader, RuleGrader):
                 measured = ["rules: not a judge; what they do not decide has no label"]
             elif isinstance(grader, JudgeClient):
-                where = f"the judges of {grader.name} is on its page of judges"
-                measured = [f"what was measured of {where}"]
+                measured = [
+                    f"what was measured of the judges of {grader.name} is on its page of judges"
+                ]
             else:
                 tasks = sorted({request.task for _, request in work.numbered_requests()})
                 measured = measured_lines(grader.name, folder, tasks)
             for line in measured:
                 typer.echo(line)
+            known = {} if rubric_file else errors_in_folder(folder)
+            asked = {get_task(r.task).full_rubric(r) for _, r in work.numbered_requests()}
             started, was_stopped = time.perf_counter(), partial.path.exists()
-            numbered, num = work.numbered_requests, work.num_requests
-            fill_showing(partial, grader, numbered, num, batch, retry_failed)
+            read, total = work.numbered_requests, work.num_requests
+            fill_showing(partial, grader, read, total, batch, retry_failed)
             show_failed(partial)
             usage = getattr(grader, "usage", None)
             cost: float | str | None = "free"
@@ -137,13 +137,13 @@ def grade(
                 "cost": cost,
                 "version": version("custos"),
                 "command": command_line(),
+                "measured": measured,
+                "rubric_file": str(rubric_file) if rubric_file else None,
+                "error_rates": {
+                    name: known[name].model_dump() for name in sorted(asked & known.keys())
+                },
             }
-            rubrics = str(rubric_file) if rubric_file else None
-            known = {} if rubric_file else errors_in_folder(folder)
-            asked = {get_task(r.task).full_rubric(r) for _, r in work.numbered_requests()}
-            errors = {name: known[name].model_dump() for name in sorted(asked & known.keys())}
-            more = {"measured": measured, "rubric_file": rubrics, "error_rates": errors}
-            write_json(run_file(out), {**run, **more})
+            write_json(run_file(out), run)
         elif judge not in (None, RULES):
             typer.echo(f"--judge {judge}: not asked; rules decide all of '{name}'", err=True)
         kept = partial.lines() if work.num_requests else ()

@@ -96,9 +96,8 @@ def tournament(
     if against is not None:
         others = [verdict for _, verdict in read_records(against, Verdict)]
         if [other.id for other in others] != [match.request.id for match in matches]:
-            raise CustosError(
-                f"--against '{against}': does not hold the verdicts on the same matches"
-            )
+            fault = "does not hold the verdicts on the same matches"
+            raise CustosError(f"--against '{against}': {fault}")
     labelled = read_items(people) if people is not None else None
     partial = partial_file(out)
     with locked(partial.path):
@@ -108,14 +107,9 @@ def tournament(
         show_failed(partial)
         verdicts = [line.verdict for line in partial.lines()]
         write_records(out, verdicts)
-        show_problems(
-            out,
-            {
-                number: verdict.message or verdict.status
-                for number, verdict in enumerate(verdicts, 1)
-                if verdict.label is None
-            },
-        )
+        numbered = enumerate(verdicts, 1)
+        unscored = {n: each.message or each.status for n, each in numbered if each.label is None}
+        show_problems(out, unscored)
         fail_without_verdict(out, {verdict.status for verdict in verdicts})
         played = Tournament(matches, verdicts)
         result = played.table()
@@ -171,8 +165,6 @@ def tournament(
 def _percent(rate: Mapping[str, float | None] | None) -> str:
     if rate is None or rate["value"] is None:
         return ""
-    low, high = (
-        "-" if rate[key] is None else f"{100 * float(rate[key] or 0):.0f}"
-        for key in ("low", "high")
-    )
+    ends = (rate["low"], rate["high"])
+    low, high = ("-" if end is None else f"{100 * end:.0f}" for end in ends)
     return f"{100 * rate['value']:.1f} [{low}, {high}]"

@@ -179,23 +179,19 @@ class RowsOfTable:
             for name in (PERSONS_LABEL, "error_type")
             if not is_empty(named.get(columns.get(name, name)))
         }
-        if PERSONS_LABEL not in texts:
-            return ""
-        try:
-            example = self._labelled(number, texts, "")
-        except CustosError:
-            example = None
-        return texts[PERSONS_LABEL] if example is None else full_label(example)
+        with suppress(CustosError):  # of a label that is none of the task
+            if PERSONS_LABEL in texts and (example := self._labelled(number, texts, "")):
+                return full_label(example)
+        return texts.get(PERSONS_LABEL, "")
 
     def _labelled(
         self, number: int, texts: Mapping[str, object], place: str
     ) -> LabelledExample | None:
-        request = self.requests[number]
+        request, mapping = self.requests[number], self.mapping
         if isinstance(request, Verdict):  # what it asks cannot be read
             return None
         fields = {**request.model_dump(exclude_unset=True), **texts}
         example = parse_record(LabelledExample, fields, place)
-        mapping = self.mapping
         if needs_three_levels(example, mapping.labels):  # as the table with the label is read
             example = in_three_levels(example)
         return with_our_labels(example, mapping.labels, place, mapping.columns)
@@ -259,6 +255,17 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
         )
 
 
+def tasks_of_reviews(files: Sequence[Path], mapping: TableMapping) -> set[str]:
+    """Name the tasks that review files say their rows are of; one that cannot be read says none."""
+    tasks: set[str] = set()
+    for path in files:
+        with suppress(CustosError):  # is reported where the labels are read
+            for _, row in open_table(path, _format_of(path, mapping.text_format)).rows():
+                if isinstance(row, dict) and ROW_KEY in row and not is_empty(row.get("task")):
+                    tasks.add(str(row["task"]))
+    return tasks
+
+
 def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
     """Find the format of a file that people may have saved in another one than the table's.
 
@@ -282,19 +289,13 @@ def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
 
 
 def _chance(cells: Mapping[str, Any], place: str) -> float | None:
-    if SAMPLING_PROBABILITY not in cells:
+    if (given := cells.get(SAMPLING_PROBABILITY)) is None:
         return None
-    try:
-        chance = float(str(cells[SAMPLING_PROBABILITY]).replace(",", "."))
-    except ValueError:
-        chance = -1.0
-    if not 0 < chance <= 1:
-        raise FieldError(
-            SAMPLING_PROBABILITY,
-            f"'{cells[SAMPLING_PROBABILITY]}' is no number above 0, up to 1",
-            place,
-        )
-    return chance
+    with suppress(ValueError):
+        if 0 < (chance := float(str(given).replace(",", "."))) <= 1:
+            return chance
+    fault = f"'{given}' is no number above 0, up to 1"
+    raise FieldError(SAMPLING_PROBABILITY, fault, place)
 
 
 def _only(numbers: Sequence[int]) -> int | None:
@@ -312,20 +313,14 @@ class MergedTable:
         if rows.faults:
             raise rows.faults[0]
         self.rows, self.corrections = rows, corrections
-        differ = {
-            number: given
-            for number, given in corrections.by_row.items()
-            if len({each.label for each in given}) > 1
-        }
+        differ = []
+        for number, given in sorted(corrections.by_row.items()):
+            if len({each.label for each in given}) > 1:
+                labels = "; ".join(f"{each.place}: {each.written}" for each in given)
+                differ.append(f"row {number} ({labels})")
         if differ:
-            named = (
-                f"row {number} ("
-                + "; ".join(f"{each.place}: {each.written}" for each in given)
-                + ")"
-                for number, given in sorted(differ.items())
-            )
             raise CustosError(
-                f"{rows.table.name}: corrections of one row differ: {_listed(named)}; leave one "
+                f"{rows.table.name}: corrections of one row differ: {_listed(differ)}; leave one "
                 "label of each"
             )
         for path, numbers in corrections.unknown.items():

@@ -53,10 +53,7 @@ def is_address(source: str) -> bool:
 
 
 def load_named_judges(sources: Mapping[str, str], load: Callable[[str], Judge]) -> dict[str, Judge]:
-    """Load judges by their names; weights that several share are kept in memory once.
-
-    Raises ``CustosError`` if a judge cannot be loaded.
-    """
+    """Load judges by their names; weights that several share are kept in memory once."""
     judges: dict[str, Judge] = {}
     for name, source in sources.items():
         judges[name] = load(source)
@@ -69,16 +66,12 @@ def load_default_judges(
 ) -> dict[str, Judge]:
     """Load the judges, and the untrained model for tasks that none of them takes."""
     judges = load_named_judges(sources, load)
-    others = tuple(judges.values())
-    untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
+    untrained = untrained_judge(lambda judge: share_weights([*judges.values(), judge]))
     return {**judges, UNTRAINED: untrained}
 
 
 class EngineOnUse:
-    """Engine of the untrained embedded backbone, which is loaded when it is first used.
-
-    ``on_load`` gets the loaded judge, to share its weights with others.
-    """
+    """Engine of the untrained embedded backbone, which is loaded when it is first used."""
 
     posterior: Literal["exact"] = "exact"
 
@@ -103,8 +96,7 @@ class EngineOnUse:
 
         from judging.models.devices import computes_bfloat16
 
-        is_native = computes_bfloat16(torch.device("cpu"))
-        return {} if is_native else {"arithmetic": "float32"}
+        return {} if computes_bfloat16(torch.device("cpu")) else {"arithmetic": "float32"}
 
     def score(self, *prompts: Any, **options: Any) -> Any:
         """Score labels, as the loaded engine does."""
@@ -164,8 +156,7 @@ def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
 def trained_tasks(sources: Mapping[str, str], engine: str) -> dict[str, Collection[str] | None]:
     """Read for which tasks judges were trained, without loading one; ``None`` for an untrained one.
 
-    ``sources`` and ``engine`` are those of :func:`named_sources`. Raises ``CustosError`` if a card
-    cannot be read.
+    ``sources`` and ``engine`` are those of :func:`named_sources`.
     """
     from clients.remote_judge import remote_source
 
@@ -178,11 +169,7 @@ def trained_tasks(sources: Mapping[str, str], engine: str) -> dict[str, Collecti
 
 
 def share_weights(judges: Iterable[Judge]) -> None:
-    """Let judges use one tensor where their weights are equal; verdicts stay as they are.
-
-    An adapter is merged into the matrices that it was trained on. Embeddings, norms and the vision
-    tower stay the backbone's; these are the weights that judges have in common.
-    """
+    """Let judges use one tensor where their weights are equal: no adapter was merged into these."""
     import torch
 
     first_parameters: dict[tuple[str, str, str], torch.nn.Parameter] = {}
@@ -213,8 +200,7 @@ class EngineOptions:
     def load_judge(self, source: str, **patience: Any) -> Judge:
         """Load a judge whose model runs here, or on a server with the tries of ``patience``.
 
-        ``source`` is a run folder, shipped judge or backbone; on a server, ``MODEL=RUN``. Raises
-        ``CustosError`` if the judge cannot be loaded, or the options do not go together.
+        ``source`` is a run folder, shipped judge or backbone; on a server, ``MODEL=RUN``.
         """
         urls = self.base_url or []
         if (self.engine == "openai") != bool(urls):
@@ -222,10 +208,8 @@ class EngineOptions:
                 "--engine openai and --base-url URL go together; give both or neither"
             )
         if not urls:
-            options: dict[str, Any] = (
-                {"token_budget": self.token_budget} if self.token_budget else {}
-            )
-            return Judge.load(source, **options)
+            budget: dict[str, Any] = {"token_budget": self.token_budget}
+            return Judge.load(source, **(budget if self.token_budget else {}))
         if self.token_budget:
             raise CustosError("--token-budget: a server chooses its own batches; leave it out")
         if repeated := [url for url in urls if urls.count(url) > 1]:
@@ -249,11 +233,7 @@ class EngineOptions:
         return JudgeClient.connect(source, **self._service_options(source))
 
     def load_grader(self, sources: Sequence[str]) -> Grader:
-        """Load a judge, connect to services, or load the default judges if nothing is named.
-
-        Raises ``CustosError`` as :meth:`load_judge_or_service`, if no service answers, or if one of
-        several sources is no address.
-        """
+        """Load a judge, connect to services, or load the default judges if nothing is named."""
         if list(sources) == [RULES]:
             return RuleGrader()
         if len(sources) > 1:
@@ -278,10 +258,7 @@ class EngineOptions:
         return grader
 
     def _service_options(self, service: str) -> dict[str, Any]:
-        """Collect the limits of requests to services, which run models of their own.
-
-        Raises ``CustosError`` if an option chooses a model.
-        """
+        """Collect the limits of requests to services; refuse options that choose a model."""
         if self.engine == "openai" or self.base_url or self.token_budget:
             raise CustosError(
                 f"{service}: a service runs its own model; leave out --engine, --base-url and "

@@ -54,16 +54,13 @@ def fill_showing(
     retry_failed: bool,
 ) -> None:
     """Fill a file of verdicts behind a progress bar."""
-    num_verdicts = 0
+    num = 0
     with counting_bar("grading", total) as show:
-        grown = fill_verdicts(file, judge, read, batch=batch, retry_failed=retry_failed)
-        for num_verdicts in grown:
-            show(num_verdicts)
-    if num_verdicts != total:
-        raise CustosError(
-            f"{file.path}: {num_verdicts} verdicts on {total} rows; "
-            "has the input changed meanwhile?"
-        )
+        for num in fill_verdicts(file, judge, read, batch=batch, retry_failed=retry_failed):
+            show(num)
+    if num != total:
+        fault = f"{num} verdicts on {total} rows; has the input changed meanwhile?"
+        raise CustosError(f"{file.path}: {fault}")
 
 
 def show_failed(file: KeptFile[KeptVerdict]) -> None:
@@ -77,9 +74,9 @@ def show_failed(file: KeptFile[KeptVerdict]) -> None:
 def read_examples(
     data: Path,
     mapping: TableMapping,
-    allow_dropped: bool,
-    limit: int | None,
-    seed: int,
+    allow_dropped: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
     *,
     check_pictures: bool,
     unique_ids: bool = False,
@@ -106,13 +103,11 @@ def read_examples(
         if earlier != row:
             number = f"is missing, and the number of the row, {row},"
             name = f"'{given.id}'" if given.id else number
-            raise FieldError(
-                "id",
-                f"{name} is the id of row {earlier} too; custos "
-                "compare finds rows by it. Give every row one of its own or none, and call a "
-                "column that rows share 'group'",
-                row_location(data, row),
+            fault = (
+                f"{name} is the id of row {earlier} too; custos compare finds rows by it. Give "
+                "every row one of its own or none, and call a column that rows share 'group'"
             )
+            raise FieldError("id", fault, row_location(data, row))
     check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
@@ -156,12 +151,8 @@ class KeptMeasurement:
         The examples come from :func:`evaluation.report.evaluate.resolve_examples`. The time in the
         report is that of the judge's own verdicts; it is not known if several runs gave them.
         ``zero_shot`` also grades with the judge's untrained backbone, if it is here; ``references``
-        are other judges' verdicts on the same examples. ``risk`` is the share of wrong verdicts
-        among those without a review that the report measures.
-
-        Raises:
-            CustosError: If the kept verdicts are on something else.
-            NothingScored: If no row got a label, from the judge or from a chat model.
+        are other judges' verdicts on the same examples. Raise ``NothingScored`` if no row got a
+        label, from the judge or from a chat model.
         """
         from evaluation.outcomes import NothingScored, check_scored
         from evaluation.pairs.paradigms import PairsByScores
@@ -197,14 +188,14 @@ class KeptMeasurement:
             is_calibrated = judge.calibration is not None
         else:
             names = {verdict.judge_name for verdict in verdicts}
-            cards = [card for card in judge.judges if card["name"] in names]
-            is_calibrated = any(card.get("calibration") for card in cards)
+            is_calibrated = any(
+                card.get("calibration") for card in judge.judges if card["name"] in names
+            )
+        has_before = is_calibrated and not by_scores
         report = build_report(
             examples,
             verdicts,
-            uncalibrated=uncalibrated_verdicts(examples, verdicts)
-            if is_calibrated and not by_scores
-            else None,
+            uncalibrated=uncalibrated_verdicts(examples, verdicts) if has_before else None,
             seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
             command=command,
@@ -250,9 +241,8 @@ class KeptMeasurement:
     @property
     def _files(self) -> list[KeptFile[KeptVerdict]]:
         """All files: of the judge, its untrained backbone, chat models, and drawn labels."""
-        parts = ["verdicts", "zero_shot", *self._chat_parts]
-        drawn = ["verdicts", *self._chat_parts]
-        return [self._file(part) for part in (*parts, *(f"drawn-{part}" for part in drawn))]
+        drawn = [f"drawn-{part}" for part in ("verdicts", *self._chat_parts)]
+        return [self._file(part) for part in ("verdicts", "zero_shot", *self._chat_parts, *drawn)]
 
     def _file(self, part: str) -> KeptFile[KeptVerdict]:
         return partial_file(self.folder / f"{self.name}-{part}.jsonl")

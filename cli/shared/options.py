@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
     """Turn a verb into what typer takes: groups as single options, help texts in annotations.
 
-    A group is a dataclass of options that several verbs share. The help of an option stands in a
-    section ``Options:`` at the end of the docstring of its verb or group.
+    A group is a dataclass of options. The help of an option stands in a section ``Options:`` at the
+    end of the docstring of its verb or group.
     """
     hints = get_type_hints(verb, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -65,14 +65,9 @@ def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
 def _without_options(described: Any) -> tuple[str, dict[str, str]]:
     """Split a docstring at its section of options, and read the help of each of these."""
     text, _, section = (inspect.getdoc(described) or "").partition("\n\nOptions:\n")
-    helps: dict[str, str] = {}
-    for line in section.splitlines():
-        if start := re.match(r" {4}(\w+): ", line):
-            name = start[1]
-            helps[name] = line[start.end() :]
-        else:
-            helps[name] += f" {line.strip()}"
-    return text, helps
+    _, *parts = re.split(r"^ {4}(\w+): ", section, flags=re.MULTILINE)
+    named = zip(parts[::2], parts[1::2], strict=True)
+    return text, {name: re.sub(r"\n *", " ", text.strip()) for name, text in named}
 
 
 def _parameter(name: str, default: Any, hint: Any, helps: Mapping[str, str]) -> Parameter:
@@ -101,8 +96,7 @@ def read_assignments(
 ) -> dict[str, str]:
     """Read options of the shape ``NAME=VALUE``; errors name ``option`` and what was ``expected``.
 
-    ``once`` refuses a name that is given twice; otherwise the last value counts. If
-    ``may_be_empty``, there may be nothing after the ``=``.
+    ``once`` refuses a name that is given twice; otherwise the last value counts.
     """
     values: dict[str, str] = {}
     for text in texts or ():

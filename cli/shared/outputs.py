@@ -59,6 +59,8 @@ def _is_of_printing(error: Exception) -> bool:
 
 PathT = TypeVar("PathT", Path, str)
 
+START_BYTES = 2048
+"""Beginning of a page, in which it is known as that of a command."""
 _OUTPUTS = "custos.outputs"
 """Where a command's context keeps the options that name its outputs, by parameter."""
 
@@ -82,11 +84,7 @@ class Verb(TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Check the options and run the command.
-
-        Raises ``CustosError`` if another option or argument names the same file as an output does,
-        if a number is not finite, or if a value is not UTF-8 text, which no report could hold.
-        """
+        """Refuse numbers that are not finite, texts that are not UTF-8, and inputs as outputs."""
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
             if isinstance(value, float) and not math.isfinite(value):
@@ -99,12 +97,9 @@ class Verb(TyperCommand):
         outputs = ctx.meta.get(_OUTPUTS, {})
         for output, option in outputs.items():
             out = ctx.params[output]
-            others = (
-                value
-                for name, value in ctx.params.items()
-                if name != output and (name in outputs or os.path.isfile(out))
-            )
-            if os.path.realpath(out) in map(os.path.realpath, _texts(others)):
+            others = outputs if not os.path.isfile(out) else ctx.params
+            texts = _texts(ctx.params[name] for name in others if name != output)
+            if os.path.realpath(out) in map(os.path.realpath, texts):
                 raise CustosError(
                     f"{option} '{out}': that is another file of this command; name a new file"
                 )
@@ -130,10 +125,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 def output_folder(
     ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
 ) -> PathT | None:
-    """Check an option that names a folder to write to; callback of all such options.
-
-    Raises ``CustosError`` if a file lies there, or nothing can be written there.
-    """
+    """Check an option that names a folder to write to; callback of all such options."""
     _check_output(ctx, param, path)
     if path is not None and os.path.exists(path) and not os.path.isdir(path):
         raise CustosError(f"{param.opts[0]} '{path}': is a file; name a folder")
@@ -141,10 +133,7 @@ def output_folder(
 
 
 def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | None) -> PathT | None:
-    """Check an option that names a file to write; callback of all such options.
-
-    Raises ``CustosError`` if a folder or a device lies there, or nothing can be written there.
-    """
+    """Check an option that names a file to write; callback of all such options."""
     _check_output(ctx, param, path)
     if path is not None and os.path.exists(path) and not os.path.isfile(path):
         kind = "a folder" if os.path.isdir(path) else "no regular file"
@@ -161,8 +150,7 @@ def _check_output(ctx: typer.Context, param: typer.CallbackParam, path: Path | s
 
     Inside the current folder a command makes the folders that its output needs. Elsewhere the
     folder around the output must exist, because a missing one is most often a misspelt one. The
-    folders of a URL are no folders. Raises ``CustosError`` if that folder is missing, or nothing
-    can be written there.
+    folders of a URL are no folders.
     """
     if path is None or "://" in str(path):
         return
@@ -242,8 +230,20 @@ def claim(
 def claim_json(out: Path | None, *shapes: Collection[str], sources: Iterable[Path] = ()) -> None:
     """Claim the file of ``--json``, if it is given: what lies there must have the keys of a shape.
 
-    Each shape is of a document that the command writes. Raises ``CustosError`` as :func:`claim`.
+    Each shape is of a document that the command writes.
     """
     if out is not None:
         tests = [own(keys, report="") for keys in shapes]
         claim(out, lambda file: any(test(file) for test in tests), option="--json", sources=sources)
+
+
+def claim_text(out: Path | None, option: str, *texts: str) -> None:
+    """Claim the page of an option, if it is given: what lies there must hold texts near its top."""
+
+    def is_own(file: Path) -> bool:
+        with file.open("rb") as opened:
+            start = opened.read(START_BYTES).decode(errors="replace")
+        return all(text in start for text in texts)
+
+    if out is not None:
+        claim(out, is_own, option=option)

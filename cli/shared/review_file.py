@@ -103,11 +103,7 @@ class ReviewRow:
 
     @property
     def why(self) -> tuple[str, str]:
-        """Say which kind of row for people it is, and why; empty if nobody needs to look.
-
-        The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS``, ``BELOW_RISK`` and, of a row that
-        was drawn without such a reason, ``DRAWN``.
-        """
+        """Say which kind of row for people it is, and why; empty if nobody needs to look."""
         if len(set(self._labels)) > 1:
             return DIFFER, "the judges differ"
         for verdict in self.verdicts:
@@ -130,12 +126,10 @@ class ReviewRow:
 
         ``words`` are the labels of the table's mapping, in which the judge's label is written.
         """
-        labels = [in_own_words(label, words) for label in self._labels]
+        known = ["" if v.confidence is None else f"{v.confidence:.3f}" for v in self.verdicts]
         return {
-            "judge_label": self._by_judge(labels),
-            "judge_confidence": self._by_judge(
-                ["" if v.confidence is None else f"{v.confidence:.3f}" for v in self.verdicts]
-            ),
+            "judge_label": self._by_judge([in_own_words(label, words) for label in self._labels]),
+            "judge_confidence": self._by_judge(known),
             "judge_critique": self._by_judge([v.critique or "" for v in self.verdicts]),
             "reason": self.why[1],
             SAMPLING_PROBABILITY: self.sampling_probability,
@@ -156,9 +150,9 @@ def read_review_rows(
 ) -> Iterator[ReviewRow]:
     """Yield the rows of a table with their verdicts in files of ``custos grade``.
 
-    The files hold whole verdicts as JSONL, or tables. A row that is no valid request has its cells
-    as they stand, for a person to mend. Raises ``CustosError`` if a file holds no verdict on a row,
-    has one on another row, or one under another rubric than the row has as it is read.
+    A row that is no valid request has its cells as they stand, for a person to mend. Raises
+    ``CustosError`` if a file holds no verdict on a row, has one on another row, or one under
+    another rubric than the row has as it is read.
     """
     num_rows = 0
     by_file = [read_by_row(path, source, mapping) for path in files]
@@ -213,13 +207,9 @@ def tasks_of_verdicts(files: Sequence[Path]) -> set[str]:
     """
     tasks: set[str] = set()
     for path in files:
-        read = (
-            read_verdict_table(path)
-            if path.suffix in TABLE_SUFFIXES
-            else read_records(path, Verdict)
-        )
+        is_table = path.suffix in TABLE_SUFFIXES
         with suppress(CustosError):  # is reported where the rows are read
-            for _, verdict in read:
+            for _, verdict in read_verdict_table(path) if is_table else read_records(path, Verdict):
                 if verdict.label is not None:
                     tasks.add(verdict.rubric.partition("/")[0])
                 if len(tasks) > 1 or DEFAULT_TASK in tasks:
@@ -244,17 +234,13 @@ def draw_review_rows(
     names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
     if by is not None and by not in names:
         raise CustosError(f"--by '{by}': no such column; take one of {', '.join(names)}")
-    slices = number_clusters(
-        ["" if by is None else cell_text({**row.fields, **row.user_cells}.get(by)) for row in rows]
-    )
-    confidence = np.array([row.confidence for row in rows])
+    values = [cell_text({**row.fields, **row.user_cells}.get(by)) if by else "" for row in rows]
+    slices, confidence = number_clusters(values), np.array([row.confidence for row in rows])
     is_doubtful = np.array([bool(row.why[0]) for row in rows], dtype=bool)
-    probabilities = sampling_probabilities(confidence, is_doubtful, num_rows, slices)
+    chances = sampling_probabilities(confidence, is_doubtful, num_rows, slices)
     order = np.stack([slices, is_doubtful, np.nan_to_num(confidence)], axis=1)
-    drawn = systematic_sample(probabilities, order, np.random.default_rng(seed))
-    return [
-        replace(rows[index], sampling_probability=float(probabilities[index])) for index in drawn
-    ]
+    drawn = systematic_sample(chances, order, np.random.default_rng(seed))
+    return [replace(rows[index], sampling_probability=float(chances[index])) for index in drawn]
 
 
 def content_hash(request: JudgeRequest | Verdict, cells: Mapping[str, Any]) -> str:
@@ -294,13 +280,14 @@ def write_review_file(
     table: Table,
     mapping: TableMapping,
     words: Sequence[str],
+    task: str | None = None,
 ) -> dict[str, str]:
     """Write rows in the shape of their table, with an empty column for a person's label.
 
     In a workbook its cells offer ``words``; a page saves such a table. The file has the columns of
-    the table, and ours beside them, so that the mapping of the table reads it. What earlier people
-    said stands in columns of other names, which are returned by the old ones; so do columns that
-    are called as ours.
+    the table, and ours beside them, so that the mapping of the table reads it; a ``task`` that
+    neither of them says is a column too. What earlier people said stands in columns of other names,
+    which are returned by the old ones; so do columns that are called as ours.
     """
     column_of = field_columns(mapping)
     of_chance = column_of[SAMPLING_PROBABILITY]
@@ -325,12 +312,13 @@ def write_review_file(
             renamed[name] = PREFIX + renamed[name]
     label = column_of[PERSONS_LABEL]
     stay = [name for name in own if name not in JUDGE_COLUMNS]
-    ours = [row.our_cells(mapping.labels) for row in rows]
+    ours = [row.our_cells(mapping.labels) | {"task": task} for row in rows]
+    possible = (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, "task", ROW_KEY)
+    where_filled = ("judge_critique", SAMPLING_PROBABILITY, "task")
     beside = [
         name
-        for name in (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, ROW_KEY)
-        if name not in ("judge_critique", SAMPLING_PROBABILITY)
-        or any(cells.get(name) for cells in ours)
+        for name in possible
+        if name not in where_filled or any(cells.get(name) for cells in ours)
     ]
     named = [of_chance if name == SAMPLING_PROBABILITY else name for name in beside]
     columns = [*stay, *([] if label in stay else [label]), *named, *renamed.values()]
@@ -386,7 +374,7 @@ def _rubrics(request: JudgeRequest) -> set[str]:
 
 
 def plain_id(row_id: str) -> str:
-    """Drop the ``.0`` that a spreadsheet may add to an id, for a comparison."""
+    """Drop the ``.0`` that a spreadsheet may add to an id."""
     return row_id.removesuffix(".0")
 
 

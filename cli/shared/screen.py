@@ -75,10 +75,7 @@ def counting_bar(description: str, total: int) -> Iterator[Callable[[int], None]
 
 @contextmanager
 def job_bar(prices: Prices | None = None) -> Iterator[OnProgress]:
-    """Show how far a job of chat requests is, with tokens, their cost and failed items.
-
-    Gives what ``clients.chat.run_job`` calls with its progress.
-    """
+    """Show how far a job of chat requests is, with tokens, their cost and failed items."""
     columns = (TextColumn("{task.fields[spent]}"), TextColumn("{task.fields[failed]}"))
     with ProgressBar(*columns) as progress:
         bar = progress.add_task("asking", total=None, spent="", failed="")
@@ -150,12 +147,10 @@ def check_skipped(source: Path | str, messages: Sequence[str], *, allow_dropped:
 
 def write_problems(path: Path, problems: Mapping[int, str]) -> None:
     """Write ``{"row", "message"}`` lines; without problems, remove an earlier run's file."""
-    if not problems:
+    if problems:
+        write_records(path, ({"row": row, "message": problems[row]} for row in sorted(problems)))
+    else:
         path.unlink(missing_ok=True)
-        return
-    write_records(
-        path, ({"row": row, "message": message} for row, message in sorted(problems.items()))
-    )
 
 
 def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:

@@ -117,8 +117,8 @@ def with_task_of_judge(
 ) -> TableMapping:
     """Read a table that names no task as rows of the only task that its judge was trained for.
 
-    ``judges`` are as the user names them. With several tasks or judges, and for judges that were
-    not trained or are behind an address, the mapping stays as it is.
+    With several tasks or judges, and for judges that were not trained or are behind an address, the
+    mapping stays as it is.
     """
     if len(judges) != 1:
         return mapping
@@ -153,8 +153,7 @@ def read_requests(
     """Yield ``(row number, request)`` for every row; a row without an id gets its number as one.
 
     A row that is no valid request comes as the verdict on it, with status ``invalid``. ``risk`` is
-    that of every request; ``None``: that of its row, if it states one. Raises ``CustosError`` if
-    the table cannot be read or lacks a column.
+    that of every request; ``None``: that of its row, if it states one.
     """
     mapping = mapping or TableMapping()
     table = open_table(source, mapping.text_format)
@@ -173,8 +172,7 @@ def read_requests(
         except CustosError as error:
             if isinstance(error, FieldError) and not getattr(request, error.field, None):
                 if column := mapping.columns.get(error.field):
-                    message = f"column '{column}' is empty; {error.message}"
-                    error = FieldError(error.field, message)
+                    error = FieldError(error.field, f"column '{column}' is empty; {error.message}")
             yield row, Verdict.from_error(error, request)
         else:
             yield row, request

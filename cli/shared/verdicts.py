@@ -114,7 +114,7 @@ class GradedTable:
 
 
 def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]]:
-    """Yield the cells of every row of a table that ``write_table`` wrote, with its verdict.
+    """Yield the cells of every row of a table that ``write_verdicts`` wrote, with its verdict.
 
     A verdict has the fields that are columns. It has no ``id`` and no ``row``. Raises
     ``CustosError`` if the file cannot be read, or holds no verdicts.
@@ -137,22 +137,6 @@ def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]
             raise row
         fields = {name: row[column] for name, column in column_by_field.items() if column in row}
         yield row, parse_record(Verdict, fields, row_location(path, number))
-
-
-def write_table(out: Path, table: GradedTable) -> None:
-    """Write a table as CSV, TSV, XLSX or Parquet; the file appears only when it is complete.
-
-    In spreadsheets nested values are JSON, and no text is a formula (see ``spreadsheets``). A
-    CSV file has the delimiter of the source if that is a CSV file too, as Excel differs by country.
-    Parquet files keep types: those of the source if it is Parquet too.
-    """
-    if out.suffix == ".parquet":
-        _write_parquet(out, table)
-    else:
-        rows = (list(map(cell_text, row)) for row in table.cells())
-        both_csv = out.suffix == table.source.path.suffix == ".csv"
-        delimiter = table.source.delimiter if both_csv else None
-        write_spreadsheet(out, table.columns, rows, delimiter)
 
 
 def table_columns(path: Path) -> Sequence[str]:
@@ -203,16 +187,12 @@ def _write_parquet(out: Path, table: GradedTable) -> None:
         named = named_columns(schema)  # rows hold the names of their numbers
         types = [string if field.name in named else field.type for field in schema]
     else:
-        by_kinds = {
-            frozenset({bool}): flag,
-            frozenset({int}): int64,
-            frozenset({_LongInt}): int64,
-            frozenset({int, _LongInt}): int64,
-            frozenset({float}): float64,
-            frozenset({int, float}): float64,
-        }
-        kinds = (frozenset(each - {type(None)}) for each in table.kinds.values())
-        types = [by_kinds.get(each, string) for each in kinds]
+        # The first type that holds all values of a column; one without values is of text.
+        holds = ((flag, {bool}), (int64, {int, _LongInt}), (float64, {int, float}))
+        kinds = (each - {type(None)} for each in table.kinds.values())
+        types = [
+            next((held for held, by in holds if each and each <= by), string) for each in kinds
+        ]
     for name in VERDICT_COLUMNS:
         types.append(flag if name in _FLAGS else float64 if name in _NUMBERS else string)
     types += [float64 for _ in table.labels]
@@ -243,10 +223,9 @@ def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> N
                 f"{option} '{path}': name a file; a run that is stopped goes on from its files, "
                 "so pipes are not used"
             )
-    outputs = (("--out", out, OUT_SUFFIXES), ("--csv", table, TABLE_SUFFIXES))
+    outputs = [("--out", out, OUT_SUFFIXES)]
+    outputs += [("--csv", table, TABLE_SUFFIXES)] if table else []
     for option, output, suffixes in outputs:
-        if output is None:
-            continue
         if output.suffix not in suffixes:
             expected = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
             raise CustosError(f"{option} '{output}': expected a file ending in {expected}")
@@ -269,21 +248,26 @@ def holds_verdicts(path: Path) -> bool:
 def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> None:
     """Write verdicts as JSONL or a table, to a file that appears only when it is complete.
 
-    Raises ``CustosError`` if the rows of the source are not those of the verdicts any more;
-    ``OSError``, which names the file, if it cannot be written.
+    In spreadsheets nested values are JSON, and no text is a formula. A CSV file has the delimiter
+    of the source if that is a CSV file too, as Excel differs by country. Parquet files keep types:
+    those of the source if it is Parquet too. Raises ``CustosError`` if the rows of the source are
+    not those of the verdicts any more; ``OSError``, which names the file, if it cannot be written.
     """
     if out.suffix == ".jsonl":
         verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
         write_records(out, verdicts)
+        return
+    table = GradedTable(source, kept)
+    if out.suffix == ".parquet":
+        _write_parquet(out, table)
     else:
-        write_table(out, GradedTable(source, kept))
+        rows = (list(map(cell_text, row)) for row in table.cells())
+        both_csv = out.suffix == source.path.suffix == ".csv"
+        write_spreadsheet(out, table.columns, rows, source.delimiter if both_csv else None)
 
 
 class JudgedRates:
-    """Shares of labels by judge and rubric; the best one's is corrected by the judges' errors.
-
-    ``labels`` are those of a mapping: words of the caller, and ours.
-    """
+    """Shares of labels, in a mapping's words, by judge and rubric; the best one's is corrected."""
 
     def __init__(self, labels: Mapping[str, str] | None = None) -> None:
         self._labels = labels or {}
@@ -306,10 +290,7 @@ class JudgedRates:
             questions.append(question)
 
     def lines(self, grader: Grader | None = None) -> Iterator[str]:
-        """Yield a sentence for each judge and rubric; what the grader's own folder says counts.
-
-        Where there are more than two labels, another one has the shares of all.
-        """
+        """Yield a sentence for each judge and rubric; what the grader's own folder says counts."""
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
@@ -334,10 +315,8 @@ class JudgedRates:
                 text = f"share of {words[0]}, {rubric}: {judged_text(rates[0].as_json())}"
                 yield one_line(text)
             if len(rates) > 2:
-                raw = (with_interval(rate.raw._asdict()) for rate in rates)
-                shares = ", ".join(
-                    f"{word} {share}" for word, share in zip(words, raw, strict=True)
-                )
+                raw = [with_interval(rate.raw._asdict()) for rate in rates]
+                shares = ", ".join(map(" ".join, zip(words, raw, strict=True)))
                 yield one_line(f"shares of all labels, {rubric}: as judged {shares}")
 
 
@@ -391,10 +370,7 @@ class Summary:
             tally.num_to_review += counted.num_to_review
 
     def show(self, written: str, rates: Iterable[str] = ()) -> None:
-        """Print how many rows were graded, by status, and a sentence for each judge and rubric.
-
-        ``rates`` are sentences of :class:`JudgedRates`.
-        """
+        """Print how many rows were graded, by status, and sentences for each judge and rubric."""
         counts = _counted(self.statuses)
         typer.echo(f"{self.statuses.total()} rows graded ({counts or 'none'}): {written}")
         for (judge, rubric), tally in self.tallies.items():
@@ -413,17 +389,17 @@ class Summary:
         counted = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         message = self.first_failure.verdict.message or "no message"
         first = one_line(" ".join(message.split()))
-        advice = []
+        failed = f"{sum(counts.values())} of {self.statuses.total()} rows have no verdict"
+        where = f"the first: row {self.first_failure.row}: {first}"
+        said = [f"{source}: {failed}: {counted}", where]
         if counts["invalid"]:
-            advice.append(
+            said.append(
                 "mend the invalid rows, or the option that their message is about, and give the "
                 "same command again: it grades only these rows"
             )
         if counts["judge_error"]:
-            advice.append("--retry-failed asks again for the rows with judge_error")
-        failed = f"{sum(counts.values())} of {self.statuses.total()} rows have no verdict"
-        where = f"the first: row {self.first_failure.row}: {first}"
-        return "; ".join([f"{source}: {failed}: {counted}", where, *advice])
+            said.append("--retry-failed asks again for the rows with judge_error")
+        return "; ".join(said)
 
     def end(
         self,

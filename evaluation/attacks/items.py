@@ -82,11 +82,11 @@ class AttackItem:
         return _joined(self.references)
 
     def parts(self, draw: random.Random) -> dict[str, str]:
-        """Draw a part of the right answer, which lacks the rest, and the whole in another order.
+        """Draw a ``part`` of the right answer, and the whole ``reordered``.
 
-        They are ``part`` and ``reordered``. The parts are the references of an answer set, or what
-        stands before and after the last conjunction of a reference, each in several words, with a
-        number, or a list. Empty where an answer has no parts, or one of them is right by itself.
+        The parts are the references of an answer set, or what stands before and after the last
+        conjunction of a reference, each in several words, with a number, or a list. Empty where an
+        answer has no parts, or one of them is right by itself.
         """
         if self.request.reference_mode == "all" and len(self.references) > 1:
             size = draw.randint(1, len(self.references) - 1)
@@ -157,8 +157,8 @@ class AttackItem:
 def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
     """Draw another number in the same notation.
 
-    A year moves by one to nine years, a small number by one to three, and others by 10 to 30 %. A
-    tolerant judge accepts numbers near the right one, so for it all of them move by 10 to 30 %.
+    A year moves by one to nine years, a small number by one to three, and others by 10 to 30 %, as
+    all do for a tolerant judge, which accepts numbers near the right one.
     """
     value, sign = float(number.replace(",", "")), draw.choice((-1, 1))
     decimals = len(number.partition(".")[2])
@@ -178,8 +178,7 @@ def read_items(
 ) -> list[AttackItem]:
     """Collect the distinct items of quick-score examples, each with answers to it that are wrong.
 
-    Rows on one question with the same references are one item. With a limit, that many are drawn;
-    wrong answers come from all.
+    With a limit, that many items are drawn; wrong answers come from all.
     """
     items: dict[str, AttackItem] = {}
     for example in examples:
@@ -207,14 +206,13 @@ def may_mean(answer: str, item: AttackItem) -> bool:
     the right one and theirs are near each other.
     """
     words = _words(answer)
-    if _is_close(answer, item):
-        return True
-    for reference in item.references:
-        if not words or words & _words(reference):
-            return True
-        if _initials(answer) == normalise(reference) or _initials(reference) == normalise(answer):
-            return True
-    return False
+    return _is_close(answer, item) or any(
+        not words
+        or words & _words(reference)
+        or _initials(answer) == normalise(reference)
+        or _initials(reference) == normalise(answer)
+        for reference in item.references
+    )
 
 
 def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int) -> AttackItem:
@@ -307,19 +305,16 @@ class AttackFamily:
     ) -> Iterator[tuple[str, str]]:
         """Yield names of wordings and the responses that they make of an item.
 
-        There are at most ``num_wordings``. What is drawn depends on the seed, the family and the
-        item alone. A wording is left out where the item cannot fill its slots.
+        What is drawn depends on the seed, the family and the item alone. A wording is left out
+        where the item cannot fill its slots.
         """
         draw = random.Random(f"{seed}/{self.name}/{item.key}")
         slots = item.slots(draw)
         slots |= dict(zip(("padding", "more_padding"), padding(draw), strict=True))
         if self.needs_short_reference and not item.is_short(slots["right"]):
             return
-        fitting = [
-            name
-            for name in sorted(self.wordings)
-            if slot_names(self.wordings[name]) <= slots.keys()
-        ]
+        names = sorted(self.wordings)
+        fitting = [name for name in names if slot_names(self.wordings[name]) <= slots.keys()]
         for name in draw.sample(fitting, min(num_wordings, len(fitting))):
             response = self.wordings[name].format(**slots)
             if self.is_control or self.mentions_reference or not item.holds_reference(response):
@@ -382,21 +377,17 @@ def _listed(
 ) -> JudgeRequest:
     """List a request's options in ``choices`` or, under a layout, in the question."""
     lettered = [f"{letter_of(index)}. {text}" for index, text in enumerate(choices)]
-    references = request.references
+    changes: dict[str, Any] = {"responses": (response,)}
     if not request.choices and "{plain}" not in layout:
-        references = draw.choice((references, (letter_of(right),), (lettered[right],)))
-    question = request.question
+        ways = (request.references, (letter_of(right),), (lettered[right],))
+        changes["references"] = draw.choice(ways)
     if layout:
-        question = layout.format(
-            question=question,
-            options="\n".join(lettered),
-            inline="  ".join(lettered),
-            plain=" | ".join(choices),
-        )
-    changes = {"question": question, "choices": () if layout else choices}
-    return request.model_copy(
-        update={**changes, "references": references, "responses": (response,)}
-    )
+        options, inline, plain = ("\n".join(lettered), "  ".join(lettered), " | ".join(choices))
+        slots = {"question": request.question, "options": options, "inline": inline, "plain": plain}
+        changes |= {"question": layout.format(**slots), "choices": ()}
+    else:
+        changes["choices"] = choices
+    return request.model_copy(update=changes)
 
 
 @cache
@@ -424,11 +415,11 @@ def padding(draw: random.Random) -> tuple[str, str]:
     """Draw two parts of a padding, together ``PADDING_WORDS`` words, that share no sentence."""
     written: list[str] = attack_words()["padding"].splitlines()
     sentences = draw.sample(written, len(written))
-    parts = []
-    for _ in range(2):
-        part: list[str] = []
-        while sum(len(sentence.split()) for sentence in part) < PADDING_WORDS / 2:
-            part.append(sentences.pop())
-        parts.append(" ".join(part))
-    first, second = parts
-    return first, second
+
+    def part() -> str:
+        text = ""
+        while len(text.split()) < PADDING_WORDS / 2:
+            text = f"{text} {sentences.pop()}".lstrip()
+        return text
+
+    return part(), part()

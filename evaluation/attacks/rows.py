@@ -5,11 +5,11 @@ Requests are made of a user's items by a family, or by changes without meaning.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import product
 from statistics import median
 
 import numpy as np
@@ -85,11 +85,8 @@ def measure_share(
     n, num_hits = len(hits), sum(hits)
     if not n:
         return Share(hits=0, n=0, value=None, low=None, high=None, rule_of_three=None)
-    low, high = clustered_rate(
-        np.array(hits, dtype=np.float64),
-        number_clusters(clusters),
-        None if wordings is None else number_clusters(wordings),
-    )
+    others = None if wordings is None else number_clusters(wordings)
+    low, high = clustered_rate(np.array(hits, dtype=float), number_clusters(clusters), others)
     return Share(
         hits=num_hits,
         n=n,
@@ -108,19 +105,14 @@ def attack_rows(
 
     Raise ``CustosError`` if a family is unknown, or no family can make a row.
     """
-    named = [family_of(name) for name in dict.fromkeys(families)]
-    chosen = named or list(known_families().values())
+    chosen = [family_of(name) for name in dict.fromkeys(families or known_families())]
     rows = []
     for item in items:
         for family in chosen:
+            about = {"family": family.name, "cluster": item.cluster}
             for wording, request in family.requests(item, seed, wordings):
-                id = f"{item.id}/{family.name}/{wording}"
-                request = request.model_copy(update={"id": id})
-                rows.append(
-                    AttackRow(
-                        family=family.name, wording=wording, cluster=item.cluster, request=request
-                    )
-                )
+                named = request.model_copy(update={"id": f"{item.id}/{family.name}/{wording}"})
+                rows.append(AttackRow(wording=wording, request=named, **about))
     if not rows:
         names = ", ".join(family.name for family in chosen)
         raise CustosError(
@@ -151,11 +143,8 @@ def _changes(item: AttackItem, seed: int) -> Iterator[tuple[str, JudgeRequest]]:
     if references == list(item.references):
         references.reverse()
     if references != list(item.references):
-        id = f"{item.id}/{REFERENCE_ORDER}"
-        yield (
-            REFERENCE_ORDER,
-            request.model_copy(update={"id": id, "references": tuple(references)}),
-        )
+        changed = {"id": f"{item.id}/{REFERENCE_ORDER}", "references": tuple(references)}
+        yield REFERENCE_ORDER, request.model_copy(update=changed)
 
 
 FIRST_BATCH, LARGEST_BATCH = 8, 128
@@ -266,7 +255,7 @@ class SuffixSearch:
 
 def suffix_pool(size: int, seed: int = 0) -> list[str]:
     """Draw suffixes, at most :func:`largest_pool`, that may talk a judge into Correct."""
-    pool = ["".join(parts) for parts in itertools.product(*attack_words()["suffix"].values())]
+    pool = ["".join(parts) for parts in product(*attack_words()["suffix"].values())]
     return random.Random(seed).sample(pool, size)
 
 
@@ -289,11 +278,9 @@ def summarise_search(results: Sequence[SearchResult], pool: int) -> SearchSummar
     attacked = [result for result in known if result.label != CORRECT]
     turned = [result for result in attacked if result.suffix is not None]
     suffixes = Counter(result.suffix for result in turned if result.suffix is not None)
+    hits = [result.suffix is not None for result in attacked]
     return SearchSummary(
-        turned=measure_share(
-            [result.suffix is not None for result in attacked],
-            [result.cluster for result in attacked],
-        ),
+        turned=measure_share(hits, [result.cluster for result in attacked]),
         already_correct=sum(result.label == CORRECT for result in results),
         unscored=len(results) - len(known),
         pool=pool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,6 @@ class AttackReport(Frozen):
 def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
     """Report on the rows of a family; failures of the judge come first."""
     family = family_of(name)
-    wordings = sorted({row.wording for row, _ in graded})
     failures_first = sorted(
         graded, key=lambda pair: (pair[1].label == CORRECT) is family.is_control
     )
@@ -199,7 +198,7 @@ def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
         called_correct=accepted(graded),
         wordings={
             wording: accepted(pair for pair in graded if pair[0].wording == wording)
-            for wording in wordings
+            for wording in sorted({row.wording for row, _ in graded})
         },
         unscored=sum(verdict.label is None for _, verdict in graded),
         examples=tuple(
@@ -222,9 +221,9 @@ def at_floors(
 ) -> tuple[AtFloor, ...]:
     """Measure the shares of families at each of ``FLOORS``; none if no verdict has a confidence.
 
-    Verdicts without one beside others were decided by rule, and count as sure.
+    A verdict without one beside others was decided by rule, and counts as sure.
     """
-    everything = [pair for family in (*attacks.values(), *controls.values()) for pair in family]
+    everything = chain(*attacks.values(), *controls.values())
     labelled = [verdict for _, verdict in everything if verdict.label]
     if labelled and all(verdict.confidence is None for verdict in labelled):
         return ()
@@ -235,10 +234,10 @@ def at_floors(
         worst = max(passing, key=lambda name: families[name].value or 0.0, default=None)
         return AtFloor(
             floor=floor,
-            attacks=accepted([pair for pairs in attacks.values() for pair in pairs], floor),
+            attacks=accepted(chain(*attacks.values()), floor),
             worst_family=worst,
             worst=families[worst] if worst else None,
-            controls=accepted([pair for pairs in controls.values() for pair in pairs], floor),
+            controls=accepted(chain(*controls.values()), floor),
         )
 
     return tuple(map(one, FLOORS))
@@ -247,15 +246,12 @@ def at_floors(
 def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
     """Measure the share of the rows with a label that are called Correct at least this surely."""
     scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
-    return measure_share(
-        [
-            verdict.label == CORRECT
-            and (1.0 if verdict.confidence is None else verdict.confidence) >= floor
-            for _, verdict in scored
-        ],
-        [row.cluster for row, _ in scored],
-        [(row.family, row.wording) for row, _ in scored],
-    )
+    hits = [
+        verdict.label == CORRECT and (verdict.confidence is None or verdict.confidence >= floor)
+        for _, verdict in scored
+    ]
+    wordings = [(row.family, row.wording) for row, _ in scored]
+    return measure_share(hits, [row.cluster for row, _ in scored], wordings)
 
 
 def measure_stability(
@@ -301,7 +297,7 @@ def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | Non
     }
     if not intervals:
         return None
-    name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
+    name, (low, high) = max(intervals.items(), key=lambda item: item[1][1] - item[1][0])
     # The share may be of fewer rows than there are questions, as that of the suffix search is.
     counted = questions_text(min(num_questions, shares[name].n))
     if shares[name].wordings > 1:
@@ -316,36 +312,22 @@ def write_attacks(
     source: str,
     folder: Path,
 ) -> None:
-    """Write ``attacks.json``, ``attacks.md``, ``attacks.html`` and ``rows.jsonl`` to a folder."""
+    """Write the report as JSON, Markdown and a page, and all rows; ``source`` names the data."""
     graded = zip(rows, verdicts, strict=True)
     write_records(
         folder / ROWS, (GradedRow(**dict(row), verdict=verdict) for row, verdict in graded)
     )
-    write_text(folder / MARKDOWN, render_markdown(report, source))
-    write_text(folder / PAGE, render_page(report, source))
-    write_json(folder / JSON, report.model_dump(mode="json"))
-
-
-def render_markdown(report: AttackReport, source: str) -> str:
-    """Lay a report out as Markdown. ``source`` names the data."""
-    template = markdown_templates(TEMPLATES).get_template(MARKDOWN)
-    return template.render(source=source, **_context(report))
-
-
-def render_page(report: AttackReport, source: str) -> str:
-    """Lay a report out as an HTML page that needs no other file. ``source`` names the data."""
-    template = page_templates(TEMPLATES).get_template(PAGE)
-    return template.render(source=source, meanings=MEANINGS, **_context(report))
-
-
-def _context(report: AttackReport) -> dict[str, Any]:
-    """Collect what both templates use; attacks and controls only where there are some."""
     values = report.model_dump()
     parts = [
         (ATTACKS, values["attacks"], values["all_attacks"]),
         (CONTROLS, values["controls"], values["all_controls"]),
     ]
-    return {"report": values, "parts": [part for part in parts if part[1]]}
+    there = [part for part in parts if part[1]]
+    context = {"report": values, "parts": there, "meanings": MEANINGS, "source": source}
+    environments = {MARKDOWN: markdown_templates(TEMPLATES), PAGE: page_templates(TEMPLATES)}
+    for name, environment in environments.items():
+        write_text(folder / name, environment.get_template(name).render(context))
+    write_json(folder / JSON, report.model_dump(mode="json"))
 
 
 @dataclass(frozen=True)
@@ -383,10 +365,8 @@ class AttackPlan:
     def of(cls, examples: Sequence[LabelledExample], options: AttackOptions) -> AttackPlan:
         """Plan an attack with labelled quick-score rows.
 
-        Families use their questions and references, checks of stability their responses, and the
-        search the responses that people call wrong. Raise ``CustosError`` if a row is of another
-        task, a family is unknown or fits no row, the pool is larger than there are suffixes, or
-        there is no wrong answer to search with.
+        Raise ``CustosError`` if a row is of another task, a family is unknown or fits no row, the
+        pool is larger than there are suffixes, or there is no wrong answer to search with.
         """
         for example in examples:
             if example.task != TASK:
@@ -394,9 +374,9 @@ class AttackPlan:
                     f"row with id '{example.id}' is of task '{example.task}': the attacks are for "
                     f"quick-score judges ({TASK})"
                 )
-        if options.pool > largest_pool():
+        if options.pool > (most := largest_pool()):
             raise CustosError(
-                f"a pool of {options.pool:,} suffixes is too large; there are {largest_pool():,}"
+                f"a pool of {options.pool:,} suffixes is too large; there are {most:,}"
             )
         searched = wrong_answers(examples, options.search, options.seed)
         if options.search and not searched:
@@ -452,8 +432,8 @@ class AttackPlan:
             questions=len({row.cluster for row in self.rows}),
             attacks={name: family_report(name, attacks[name]) for name in sorted(attacks)},
             controls={name: family_report(name, controls[name]) for name in sorted(controls)},
-            all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
-            all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
+            all_attacks=accepted(chain(*attacks.values())),
+            all_controls=accepted(chain(*controls.values())),
             floors=at_floors(attacks, controls),
             stability=stability,
             search=search,
@@ -478,8 +458,7 @@ def run_attacks(
 ) -> AttackReport:
     """Attack a judge of ``hieval-qs`` and report how often it is fooled.
 
-    By default, one wording of every family is made for each question. Raise ``NothingScored`` if no
-    row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
+    Raise ``NothingScored`` if no row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
     """
     plan = AttackPlan.of(examples, options or AttackOptions())
     verdicts = list(judge.grade(plan.requests, progress=False))

@@ -86,13 +86,8 @@ def read_shared(first: Path, second: Path, min_common: int = MIN_COMMON) -> Shar
                 f"id '{name}' is not the same item in both folders (question, response or human "
                 "label differ): evaluate both judges on the same data file"
             )
-    return SharedItems(
-        [a[name][0] for name in ids],
-        [a[name][1] for name in ids],
-        [b[name][1] for name in ids],
-        len(a),
-        len(b),
-    )
+    examples, of_a = zip(*(a[name] for name in ids), strict=True)
+    return SharedItems(examples, of_a, [b[name][1] for name in ids], len(a), len(b))
 
 
 def compare_evaluations(
@@ -102,13 +97,8 @@ def compare_evaluations(
 
     Metrics are over the items that both judges scored; those on probabilities are over the ones of
     these for which both gave some. Each difference is B minus A, and its 95 % interval resamples
-    questions for both judges at once. Unscored items are counted apart.
-
-    The result holds plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of
-    the latter), ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``,
-    ``high``), ``p`` of the test by questions, the numbers and ids of the items that only one has
-    right, ``n_labels_differ``, ``favour`` of :func:`~evaluation.ranking.favour.favour_change`, and
-    ``annotators``, the comparison with single people where rows have labels of several.
+    questions for both judges at once. ``p`` is that of the test by questions, ``questions`` the
+    number of those that both scored. The result holds plain values ready for JSON.
 
     Raise ``CustosError`` if a folder is incomplete, ids are missing or repeated, a label is not
     declared, an id means different items in the two, or too few items are shared or scored by both.
@@ -235,10 +225,8 @@ def _compare_with_people(
 ) -> dict[str, Any] | None:
     """Compare two judges on the rows that two people or more labelled; ``None`` without any.
 
-    The result has ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with
-    a person, ``advantage`` (:func:`evaluation.people.annotators.advantage_by_row`) and
-    ``cross_entropy`` against the shares of people, each with ``a``, ``b`` and ``difference``, B
-    minus A; ``None`` stands for what does not exist.
+    The result has ``n`` (rows that both judges labelled too), ``questions``, and the figures of
+    :data:`PEOPLE_NAMES`; ``None`` stands for what does not exist.
     """
     people = gather_people(examples, a.labels)
     if people is None:
@@ -263,22 +251,14 @@ def _compare_with_people(
         chances = [np.maximum(judge.probabilities, SMALLEST) for judge in judges]
         entropies = [-np.sum(shares * np.log(each), axis=1)[known] for each in chances]
         figures["cross_entropy"] = entropies, clusters[known]
-    compared: dict[str, Any] = {
-        name: {
-            "a": float(values[0].mean()),
-            "b": float(values[1].mean()),
-            "difference": mean(
-                values[1] - values[0],
-                np.ones(len(of_rows), dtype=bool),
-                of_rows,
-                seed,
-                is_difference=True,
-            ),
-        }
-        for name, (values, of_rows) in figures.items()
-    }
-    number = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
-    return {**number, "advantage": None, "cross_entropy": None, **compared}
+    compared: dict[str, Any] = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
+    compared |= {"advantage": None, "cross_entropy": None}
+    for name, ((of_a, of_b), of_rows) in figures.items():
+        rows, gain = np.ones(len(of_rows), dtype=bool), of_b - of_a
+        difference = mean(gain, rows, of_rows, seed, is_difference=True)
+        both = {"a": float(of_a.mean()), "b": float(of_b.mean()), "difference": difference}
+        compared[name] = both
+    return compared
 
 
 MARGIN = 0.02
@@ -326,11 +306,10 @@ def gate(
     """Check whether judge B is worse than judge A, over all shared items and then on their parts.
 
     The parts are data sets, people's labels and the divisions of the report's slices. An item
-    without a label counts as not right, so that a judge cannot pass by answering less. Whole
-    questions are kept together. A judge is no worse where the one-sided interval of the difference
-    leaves out a loss of the margin (:func:`lowest_difference`), and worse where
-    the sign-flip test of a loss is significant after Holm's correction for all checks. Errors are
-    those of :func:`evaluation.comparisons.compare.compare_evaluations`.
+    without a label counts as not right, so that a judge cannot pass by answering less. A judge is
+    no worse where the one-sided interval of the difference leaves out a loss of the margin
+    (:func:`lowest_difference`), and worse where the sign-flip test of a loss is significant after
+    Holm's correction for all checks. Errors are those of :func:`compare_evaluations`.
     """
     shared = read_shared(first, second, min_common)
     judges = shared.outcomes
@@ -342,18 +321,12 @@ def gate(
         is_loss = (b - a)[part].sum() < 0
         p = sign_flip_p((b - a)[part], clusters[part]) / 2 if is_loss else 1.0  # one-sided
         p_values.append(p)
-    return [
-        Check(
-            name,
-            int(part.sum()),
-            float(a[part].mean()),
-            float(b[part].mean()),
-            *lowest_difference((b - a)[part], clusters[part]),
-            adjusted,
-            margin,
-        )
-        for (name, part), adjusted in zip(parts, holm(p_values), strict=True)
-    ]
+    checks = []
+    for (name, part), adjusted in zip(parts, holm(p_values), strict=True):
+        accuracies = float(a[part].mean()), float(b[part].mean())
+        bounds = lowest_difference((b - a)[part], clusters[part])
+        checks.append(Check(name, int(part.sum()), *accuracies, *bounds, adjusted, margin))
+    return checks
 
 
 def gate_outcome(checks: Sequence[Check]) -> Outcome:

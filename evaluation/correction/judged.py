@@ -77,7 +77,7 @@ class JudgedRate:
 
 
 def added_width(raw: Mapping[str, float], corrected: Mapping[str, float]) -> float:
-    """Compute by how much the interval of the corrected rate is wider than that of the raw one."""
+    """Compute by how much the interval of a corrected rate is wider than that of the raw one."""
     return (corrected["high"] - corrected["low"]) - (raw["high"] - raw["low"])
 
 
@@ -91,9 +91,9 @@ def error_rates(
     """Measure by rubric how a judge errs on the best label; pairs and scales have none.
 
     A rubric, such as ``hieval-qs/plain/any``, leads to the fields of :class:`ErrorRates`;
-    ``people``, the rate of the label by people; ``judged``, what :meth:`JudgedRate.as_json`
-    returns of as many other rows that the judge alone would label as it did these; and, where it
-    has more than two labels, ``shares``: by label, its rates by ``people`` and by the ``judge``.
+    ``people``, the rate of the label by people; ``judged``, a :class:`JudgedRate` of as many other
+    rows that the judge alone would label as it did these; and, where it has more than two labels,
+    ``shares``: by label, its rates by ``people`` and by the ``judge``.
     """
     by_rubric: dict[str, list[tuple[str, str, str]]] = {}
     ranked: dict[str, list[str]] = {}
@@ -135,17 +135,12 @@ def error_rates(
     return measured
 
 
-def best_label(rubric: str) -> str | None:
-    """Name the score of an answer that is right throughout, under a full rubric.
-
-    It is ``None`` where there is no such score, as for pairs and for scores on a scale, and for a
-    task that is not known here, as that of a service may be.
-    """
-    return next(iter(ranked_scores(rubric)), None)
-
-
 def ranked_scores(rubric: str) -> list[str]:
-    """List the scores under a full rubric, best first; none where :func:`best_label` is none."""
+    """List the scores under a full rubric, best first.
+
+    There are none for pairs, for scores on a scale, and for a task that is not known here, as that
+    of a service may be.
+    """
     worth = worth_under(rubric)
     if not worth or get_task(rubric.partition("/")[0]).score_range() is not None:
         return []
@@ -177,8 +172,7 @@ def _raw(hits: Floats, clusters: Ints) -> Rate:
 def read_errors(source: Path) -> dict[str, ErrorRates]:
     """Read by rubric how a judge was measured to err, from a folder, a report or a card of a judge.
 
-    Where several data sets of a card have a rubric, the first one counts. Raise ``CustosError`` if
-    a file is none of these.
+    Of several data sets of a card the first one counts. Raise ``CustosError`` for another file.
     """
     files = [source / name for name in (CARD, REPORT)] if source.is_dir() else [source]
     found: dict[str, ErrorRates] = {}
@@ -230,9 +224,8 @@ def judged_rate(
 
     Rubrics are corrected each by its own errors and put together by their numbers of rows. The
     squared halves of their intervals add up (Zou & Donner 2008), with what the choice of rubrics
-    adds. ``hits`` are 1 for the best label, else 0: shape ``[n]``, at least one. ``clusters`` are
-    the questions of the rows, and a rubric of ``None`` marks a row that no judge decided, which
-    needs no correction.
+    adds. ``hits`` are 1 for the best label, else 0: shape ``[n]``, at least one. A rubric of
+    ``None`` marks a row that no judge decided, which needs no correction.
     """
     raw = _raw(hits, clusters)
     names = np.array(["" if rubric is None else f"/{rubric}" for rubric in rubrics])
@@ -250,17 +243,14 @@ def judged_rate(
                 s, f = known.sensitivity.value, known.false_positive_rate.value
                 reason = "the judge was not measured on both right and wrong answers"
                 if s is not None and f is not None:
-                    reason = (
-                        f"the judge's sensitivity of {s:.2f} is not clearly above its "
-                        f"false-positive rate of {f:.2f}"
-                    )
+                    rate = f"false-positive rate of {f:.2f}"
+                    reason = f"the judge's sensitivity of {s:.2f} is not clearly above its {rate}"
                 return JudgedRate(raw, None, f"{reason} under {rubric}")
             part = corrected
         parts.append(part)
     whole = _together(parts, len(np.unique(clusters)))
     if whole.high <= 0 or whole.low >= 1:
-        reason = "the judge's measured errors cannot give such a rate"
-        return JudgedRate(raw, None, reason)
+        return JudgedRate(raw, None, "the judge's measured errors cannot give such a rate")
     value, low, high = np.clip(whole[:3], 0, 1).tolist()
     source = " and ".join(dict.fromkeys(filter(None, sources)))
     return JudgedRate(raw, Rate(value, low, high, whole.n), source)

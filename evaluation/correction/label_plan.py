@@ -170,8 +170,7 @@ def threshold_needs(risk: float, error: float, kept: float) -> int | None:
 def judge_correlation(rate: float, sensitivity: float, specificity: float) -> float:
     """Compute the correlation of a judge's 0/1 labels with people's (the phi coefficient).
 
-    It is 0 if either uses one label only, and negative if sensitivity + specificity < 1. ``rate``
-    is the share of items that people call 1.
+    It is 0 if either uses one label only. ``rate`` is the share of items that people call 1.
     """
     judge_rate = rate * sensitivity + (1 - rate) * (1 - specificity)
     human_spread, judge_spread = rate * (1 - rate), judge_rate * (1 - judge_rate)
@@ -211,19 +210,16 @@ def labels_needed(
 ) -> LabelPlan:
     """Find the smallest number of labels whose 95 % interval is expected to be narrow enough.
 
-    ``half_width`` is a share: .03 is 3 points either side. A rate of .5 needs the most labels.
-    Other arguments as :func:`expected_half_widths`.
+    A rate of .5 needs the most labels. Arguments as :func:`expected_half_widths`.
     """
     labels = np.arange(2, items + 1, dtype=np.float64)
+
+    def first_within(half_widths: Floats) -> int | None:
+        enough = np.flatnonzero(half_widths <= half_width)
+        return int(labels[enough[0]]) if len(enough) else None
+
     with_judge, alone = expected_half_widths(labels, items, rate, correlation, shape)
-    return LabelPlan(
-        _first_within(with_judge, half_width, labels), _first_within(alone, half_width, labels)
-    )
-
-
-def _first_within(half_widths: Floats, limit: float, labels: Floats) -> int | None:
-    enough = np.flatnonzero(half_widths <= limit)
-    return int(labels[enough[0]]) if len(enough) else None
+    return LabelPlan(first_within(with_judge), first_within(alone))
 
 
 def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
@@ -248,17 +244,16 @@ def sampling_probabilities(
     others are drawn in proportion to the square root of the probability that the judge is wrong,
     with which a rate is estimated best (Zrnic & Candès 2024, arXiv 2403.03208), above a floor.
 
-    Confidences are 0 to 1, nan counts as none, and ``is_doubtful`` marks rows that people should
-    see anyway; shapes ``[N]``. The probabilities add up to ``num_rows`` if there are as many rows.
+    A confidence of nan counts as none, and ``is_doubtful`` marks rows that people should see
+    anyway; shapes ``[N]``. The probabilities add up to ``num_rows`` if there are as many rows.
     Every slice gets equally many rows, a small one all that it has.
     """
     doubt = np.sqrt(1 - np.nan_to_num(confidence))
     slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices
     _, slices, sizes = np.unique(slices, return_inverse=True, return_counts=True)
     probabilities = np.empty(len(doubt))
-    for number, budget in enumerate(
-        _capped(np.ones(len(sizes)), sizes.astype(np.float64), num_rows)
-    ):
+    budgets = _capped(np.ones(len(sizes)), sizes.astype(np.float64), num_rows)
+    for number, budget in enumerate(budgets):
         inside = slices == number
         for_doubtful, rest = inside & is_doubtful, inside & ~is_doubtful
         given = min(float(for_doubtful.sum()), max(DOUBTFUL_SHARE * budget, budget - rest.sum()))

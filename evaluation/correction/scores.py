@@ -201,9 +201,9 @@ def corrected_rate(
 def unequal_probabilities(
     probabilities: Floats, is_labelled: Mask, random_sample: bool = False
 ) -> Floats | None:
-    """Check sampling probabilities of labelled items; ``None`` where all are the same.
+    """Check sampling probabilities of labelled items, and make others nan; ``None`` if all are one.
 
-    Those of other items become nan. Arguments and errors as :func:`corrected_rate`.
+    Arguments and errors as :func:`corrected_rate`.
     """
     probabilities = np.where(is_labelled, probabilities, np.nan)
     wrong = np.flatnonzero(is_labelled & ~((probabilities > 0) & (probabilities <= 1)))
@@ -245,10 +245,10 @@ def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
 def labels_alone(
     values: Floats, counts: Floats, starts: Ints | None, least: float = 1
 ) -> tuple[Rates, Floats]:
-    """Estimate the mean of labels with its score interval, and the effective number of items.
+    """Estimate the mean of labels, 0 to 1, and the effective number of items.
 
-    The interval is that of :func:`evaluation.intervals.design_bounds`. Values are 0 to 1; counts of
-    0 leave a cell out; ``starts`` as in ``Cells``. Shapes ``[..., K]`` to ``[...]``.
+    The interval is that of :func:`evaluation.intervals.design_bounds`. Counts and ``starts`` are as
+    in ``Cells``. Shapes ``[..., K]`` to ``[...]``.
     """
     n, rate = counts.sum(axis=-1), _mean(values, counts)
     if starts is None:
@@ -341,9 +341,8 @@ def _moment(first: Floats, second: Floats, counts: Floats, starts: Ints | None) 
     """Sum over groups the product of the groups' sums."""
     if starts is None:
         return np.asarray(np.sum(counts * first * second, axis=-1))
-    return np.asarray(
-        np.sum(_group_sums(counts * first, starts) * _group_sums(counts * second, starts), axis=-1)
-    )
+    first, second = (_group_sums(counts * each, starts) for each in (first, second))
+    return np.asarray(np.sum(first * second, axis=-1))
 
 
 def _group_sums(values: Floats, starts: Ints) -> Floats:
@@ -351,5 +350,4 @@ def _group_sums(values: Floats, starts: Ints) -> Floats:
 
 
 def _shrinkage(groups: Floats) -> Floats:
-    """Compute the share of a tuned lambda that is believed, a term of ours."""
     return groups / (groups + 2)

@@ -39,18 +39,14 @@ def _pairs_with_winner(confusion: Floats) -> Floats:
 def accuracy_ties_excluded(confusion: Floats) -> Floats:
     """Compute, of the pairs with a human winner, the share on which the judge names it.
 
-    Pairs that people tied are left out; a tie by the judge is wrong. The confusion is over
-    ``PAIR_LABELS``, rows people. Shapes ``[..., 3, 3]`` to ``[...]``.
+    A tie by the judge is wrong. Shapes ``[..., 3, 3]`` (``PAIR_LABELS``, rows people) to ``[...]``.
     """
     named = confusion[..., A, A] + confusion[..., B, B]
     return metrics.ratio(named, _pairs_with_winner(confusion))
 
 
 def accuracy_ties_half(confusion: Floats) -> Floats:
-    """Average the credit of all pairs; shapes as ``accuracy_ties_excluded``.
-
-    A pair's credit is 1 for agreement, a half where one side ties, and 0 for a reversal.
-    """
+    """Average the credit of pairs: 1 for agreement, 0 for a reversal, a half if one side ties."""
     credit = (confusion * _HALF_CREDIT).sum(axis=(-2, -1))
     return metrics.ratio(credit, confusion.sum(axis=(-2, -1)))
 
@@ -58,10 +54,8 @@ def accuracy_ties_half(confusion: Floats) -> Floats:
 def loser_rate(confusion: Floats) -> Floats:
     """Compute the share of pairs with a human winner on which the judge names the loser.
 
-    It is our false-positive rate. The paper defines its own as the share of incorrect contender
-    answers that the judge accepts, and its figures lie near one minus accuracy: the two cannot be
-    compared. Our rate, the accuracy with ties excluded and the judge's tie rate on the same pairs
-    add up to 1.
+    It is our false-positive rate, and cannot be compared with the paper's, which is of incorrect
+    contender answers that the judge accepts and lies near one minus accuracy.
     """
     reversals = confusion[..., A, B] + confusion[..., B, A]
     return metrics.ratio(reversals, _pairs_with_winner(confusion))
@@ -78,9 +72,7 @@ def _of_winners(rate: Callable[[Floats], Floats]) -> Metric:
 PAIR_METRICS: Mapping[str, Metric] = {
     "accuracy_ties_counted": METRICS["accuracy"],
     "accuracy_ties_excluded": _of_winners(accuracy_ties_excluded),
-    "accuracy_ties_half": Metric(
-        lambda tally: accuracy_ties_half(tally.confusion), lambda tally: tally.scored, is_rate=True
-    ),
+    "accuracy_ties_half": Metric(lambda tally: accuracy_ties_half(tally.confusion), is_rate=True),
     "kappa": METRICS["kappa"],
     "fpr_ours": _of_winners(loser_rate),
 }
@@ -91,13 +83,10 @@ def measure_pairs(
 ) -> dict[str, dict[str, Any]]:
     """Compare pairwise verdicts with people's labels; questions (or groups) are resampled.
 
-    All but ``coverage`` are over the pairs that the judge gave a label. ``accuracy_ties_counted``
-    (a tie is a label like the others), ``accuracy_ties_excluded``, ``accuracy_ties_half``,
-    ``kappa`` (Cohen's over the three labels) and ``fpr_ours`` have ``value``, ``low``, ``high`` and
-    ``n``. Calibration errors, with ``chance`` in place of an interval, are against agreement with
-    ties counted: ``ece_model``, ``ece_stated`` and ``ece_stated_equal_width``. That of a published
-    judge is of the confidence that it states, so the bins of the last are those of Guo et al.
-    (2017), which the paper cites.
+    There are the figures of :data:`PAIR_METRICS` and ``coverage``, and calibration errors against
+    agreement with ties counted (``accuracy_ties_counted``): ``ece_model``, ``ece_stated`` and
+    ``ece_stated_equal_width``. That of a published judge is of the confidence that it states, so
+    the bins of the last are those of Guo et al. (2017), which the paper cites.
 
     Raise ``CustosError`` if a label is none of the three, or examples and verdicts do not line up.
     """
@@ -123,21 +112,14 @@ def measure_pairs(
 
 
 def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Outcomes:
-    """Line up pairs as arrays over ``PAIR_LABELS``.
-
-    Raise ``CustosError`` if a label is none of the three, an example has one response only, or
-    examples and verdicts do not line up.
-    """
+    """Line up pairs as arrays over ``PAIR_LABELS``; errors as :func:`measure_pairs`."""
     records: tuple[LabelledExample | Verdict, ...] = (*examples, *verdicts)
     for record in records:
         if record.label is not None and record.label not in PAIR_LABELS:
             side = "example" if isinstance(record, LabelledExample) else "verdict"
-            raise FieldError(
-                "label",
-                f"'{record.label}' is not one of {', '.join(PAIR_LABELS)}: only pairwise verdicts "
-                "can be measured here",
-                f"{side} '{record.id}'",
-            )
+            wrong = f"'{record.label}' is not one of {', '.join(PAIR_LABELS)}"
+            fault = f"{wrong}: only pairwise verdicts can be measured here"
+            raise FieldError("label", fault, f"{side} '{record.id}'")
     for example in examples:
         if len(example.responses) != 2:
             fault = f"a pair has two, this has {len(example.responses)}"
@@ -150,12 +132,11 @@ def self_consistency(
 ) -> dict[str, Any]:
     """Average the entropy, in nats, of the labels that k sampled runs give an item.
 
-    It is 0 when every run gives the same label, and ``log(min(k, 3))`` at most with three labels.
     The entropy is that of the observed shares, so that it grows with ``k``: compare figures of the
     same ``k`` only. The paper's is 5, at temperature .7 and top_p .95; it states no unit. An item
     that any run left without a label (``None``) is left out. Labels are by item, then run:
-    ``[n][k]``; items of one group are resampled together. Raise ``CustosError`` if there are no
-    items, or they do not all have the same two or more runs.
+    ``[n][k]``; items of one group are resampled together. Raise ``CustosError`` unless all items
+    have the same two or more runs.
     """
     sizes = sorted({len(labels) for labels in runs})
     if len(sizes) != 1 or sizes[0] < 2:
@@ -189,10 +170,7 @@ def preferred(posterior: Mapping[str, float]) -> int:
 
 
 def order_posteriors(verdicts: Sequence[Verdict], order: Order) -> list[dict[str, float] | None]:
-    """Read the posterior of each verdict's pass in one order, in the pair's own letters.
-
-    It is ``None`` where there is no such pass, more than one, or one without a posterior.
-    """
+    """Read the posterior of each verdict's only pass in one order, in the pair's own letters."""
     posteriors = []
     for verdict in verdicts:
         passes = [judge_pass for judge_pass in verdict.passes if judge_pass.order == order]
@@ -207,8 +185,7 @@ def order_effects(
     """Measure what the order of presentation does, and what judging both orders gains.
 
     A bias is the share of pairs that the judge gives to the response shown first, ties half, minus
-    the share that people give to the same response. It is 0 without bias, and 1 when the judge
-    always takes the first and people the second. It is over the pairs with a pass in that order;
+    the share that people give to the same response. It is over the pairs with a pass in that order;
     everything else is over the pairs with a pass in each order. A merged label is that of the mean
     posterior of the two orders. Posteriors are as they were before calibration, so that the gain is
     that of merging alone.
@@ -275,11 +252,10 @@ def verbosity_effect(
     Only scored pairs count whose responses differ in length (characters, without surrounding
     space). Arguments and errors as :func:`order_effects`.
 
-    Each figure has ``value``, ``low``, ``high`` and ``n``. ``preference``: share of pairs given to
-    the longer response, ties half, by the judge minus by people. ``longer_against_people``: among
-    pairs where people chose the shorter, the share where the judge chose the longer;
-    ``shorter_against_people``: the reverse. ``difference``: the former minus the latter, above 0
-    when errors lean towards length.
+    ``preference`` is the share of pairs given to the longer response, ties half, by the judge minus
+    by people. ``longer_against_people`` is, among pairs where people chose the shorter, the share
+    where the judge chose the longer; ``shorter_against_people`` the reverse, and ``difference`` the
+    former minus the latter.
     """
     outcomes = gather_pairs(examples, verdicts)
     lengths = np.array([[len(text.strip()) for text in example.answers] for example in examples])

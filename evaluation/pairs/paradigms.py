@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from judging.fingerprint import digest
 from judging.judge import Judge
@@ -97,29 +97,19 @@ def ordered(
     order: Callable[[Verdict, Verdict], dict[str, float]],
 ) -> Verdict:
     """Merge the verdicts on both responses: the higher score wins, equal scores tie."""
-    for verdict in (first, second):
-        if verdict.score is None:
-            return Verdict(
-                id=pair_id,
-                status=verdict.status,
-                message=verdict.message,
-                judge_name=verdict.judge_name,
-                rubric=verdict.rubric,
-                judge=verdict.judge,
-            )
+
+    def verdict(given: Verdict, **fields: Any) -> Verdict:
+        fields |= {"judge_name": given.judge_name, "rubric": given.rubric, "judge": given.judge}
+        return Verdict(id=pair_id, **fields)
+
+    for each in (first, second):
+        if each.score is None:
+            return verdict(each, status=each.status, message=each.message)
     assert first.score is not None and second.score is not None
     label = "A" if first.score > second.score else "B" if second.score > first.score else "None"
     posterior = order(first, second)
-    return Verdict(
-        id=pair_id,
-        status="scored",
-        label=label,
-        probabilities=posterior,
-        confidence=posterior[label],
-        judge_name=first.judge_name,
-        rubric=first.rubric,
-        judge=first.judge,
-    )
+    sure = posterior[label]
+    return verdict(first, status="scored", label=label, probabilities=posterior, confidence=sure)
 
 
 def sampled_requests(requests: Sequence[JudgeRequest], runs: int) -> list[JudgeRequest]:
@@ -150,11 +140,8 @@ class SampledJudge:
             by_limit[request.critique_tokens].append(index)
         verdicts: dict[int, Verdict] = {}
         for limit, indices in by_limit.items():
-            graded = self.judge.grade(
-                [asked[index] for index in indices],
-                calibrated=False,
-                sampling=Sampling(limit, TEMPERATURE, TOP_P),
-            )
+            alike, sampling = [asked[i] for i in indices], Sampling(limit, TEMPERATURE, TOP_P)
+            graded = self.judge.grade(alike, calibrated=False, sampling=sampling)
             verdicts.update(zip(indices, graded, strict=True))
         for index, request in enumerate(asked):
             verdict = verdicts[index]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -68,10 +69,7 @@ class PeoplesLabels:
 
 
 def labels_by_person(example: LabelledExample) -> dict[str, str]:
-    """Look up the labels that single people gave an example; none if only one label is known.
-
-    Where there are a label and a second one, these are of the first and the second person.
-    """
+    """Look up the labels that single people gave an example; none if only one label is known."""
     if example.second_label is None:
         return dict(example.annotator_labels)
     named = example.annotator_labels or {FIRST: full_label(example)}
@@ -98,17 +96,14 @@ def gather_people(
 
 def commonest(labels: Mapping[str, str]) -> list[str]:
     """Find the label that most people gave; several if they are tied."""
-    counts: dict[str, int] = {}
-    for label in labels.values():
-        counts[label] = counts.get(label, 0) + 1
+    counts = Counter(labels.values())
     return [label for label, count in counts.items() if count == max(counts.values())]
 
 
 def side_of_judge(example: LabelledExample, verdict: Verdict) -> str:
     """Name who gave the judge's label: names, ``both`` or ``all``, or ``neither``.
 
-    A first and a second person are called ``first`` and ``second``. The text is empty without
-    labels of two people or without one of the judge.
+    The text is empty without labels of two people or without one of the judge.
     """
     by_person = labels_by_person(example)
     if len(by_person) < 2 or verdict.label is None:
@@ -120,9 +115,9 @@ def side_of_judge(example: LabelledExample, verdict: Verdict) -> str:
 
 
 def levels(labels: Sequence[str], worth: Mapping[str, float]) -> list[float] | None:
-    """Place each label on a scale; ``None`` if they are on none of three or more.
+    """Place labels on a scale of three or more by their numbers, or by what each is worth.
 
-    Numbers are a scale, and so are labels of which it is known what each is worth.
+    ``None`` where they are on none.
     """
     try:
         scale = [float(label) for label in labels]
@@ -138,17 +133,15 @@ def label_agreement(
     labels: Sequence[str],
     questions: Sequence[Hashable] | None = None,
 ) -> dict[str, Any]:
-    """Measure how far two people agree on single labels.
+    """Measure how far two people agree on single labels, as in HiEval's Table 7.
 
-    HiEval's Table 7 has a kappa for each label, which sets that label against all others, and one
-    over all labels. ``pairs`` are the labels of the two on each item. Items on one question, and
-    the pairs of more than two people on one item, resemble each other; without ``questions`` every
-    pair is of another one.
+    ``pairs`` are the labels of the two on each item. Items on one question, and the pairs of more
+    than two people on one item, resemble each other; without ``questions`` every pair is of another
+    one.
 
-    ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label`` (label
-    to Cohen's kappa of it against all others) and ``mean_per_label`` have ``value``, ``low``,
-    ``high`` and ``n``. ``None`` stands for what does not exist, such as a kappa where both used one
-    label throughout. Raise ``ValueError`` if a label is not among ``labels``.
+    There are ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels),
+    ``per_label`` (label to Cohen's kappa of it against all others) and ``mean_per_label``. ``None``
+    stands for what does not exist, such as a kappa where both used one label throughout.
     """
     size = len(labels)
     cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
@@ -176,11 +169,9 @@ def label_agreement(
 def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
     """Measure the agreement of any number of people beyond chance (Krippendorff 2011).
 
-    Rows with one label tell nothing and are left out. It is 1 for full agreement and 0 for labels
-    that are shuffled over all rows. ``nominal``, where labels are the same or not, and ``ordinal``,
-    where labels that are farther apart on a scale count more, have ``value``, ``low``, ``high`` and
-    ``n`` (rows), with intervals by question. ``ordinal`` is ``None`` where the labels are no scale
-    of three or more.
+    Rows with one label tell nothing and are left out. There are ``nominal``, where labels are the
+    same or not, and ``ordinal``, where labels that are farther apart on a scale count more; it is
+    ``None`` where they are on none (:func:`levels`). Intervals are by question.
     """
     people = people.take(people.num_people >= 2)
     counts, pairs_of = people.counts, people.num_people - 1
@@ -225,14 +216,9 @@ def _ordinal(sums: Floats) -> Floats:
 
 
 class Sides:
-    """Agreement of several givers of labels with people, on the same rows.
-
-    Every giver has for each row the chance that a label of its own is one that a person gave, and
-    the shares of both sides' labels.
-    """
+    """Agreement of several givers of labels with people, on rows of the questions ``clusters``."""
 
     def __init__(self, clusters: Ints, seed: int = 0) -> None:
-        """Start without a giver; ``clusters`` is the question of each row, shape ``[n]``."""
         self._clusters = clusters
         self._seed = seed
         self._columns: dict[str, Floats] = {}
@@ -278,10 +264,9 @@ class Sides:
 
 
 def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
-    """Estimate the mean of shares of people, 0 to 1, with an interval by question.
+    """Estimate the mean of shares of people, ``[n]``, with an interval by question.
 
     The interval is that of a mean; where all shares are 0 or 1, or show no spread, that of a rate.
-    Shapes ``[n]``.
     """
     all_rows = np.ones(len(shares), dtype=bool)
     if np.any((shares > 0) & (shares < 1)):
@@ -293,10 +278,9 @@ def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
 
 
 def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:
-    """Compute what two people of a row who are drawn at random give, of two or more.
+    """Compute, of two people of each row, drawn at random, their shares of labels, ``[n, K]``.
 
-    They are the shares of their labels, ``[n, K]``, and the chance that these are the same,
-    ``[n]``.
+    Beside these stands the chance that their labels are the same, ``[n]``.
     """
     counts, number = people.counts, people.num_people
     same = np.sum(counts * (counts - 1), axis=1) / (number * (number - 1))
@@ -304,16 +288,12 @@ def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:
 
 
 def _same_share(sums: Floats) -> Floats:
-    """Compute the chance of the same label. Shapes as in :func:`_kappa`."""
     size = (sums.shape[-1] - 1) // 2
     return ratio(sums[..., 0], sums[..., 1 : size + 1].sum(axis=-1))
 
 
 def _kappa(sums: Floats) -> Floats:
-    """Compute Cohen's kappa from sums of the chance of the same label and of both sides' shares.
-
-    It is nan where both sides gave one label throughout. Shapes ``[..., 1 + 2 * K]`` to ``[...]``.
-    """
+    """Compute Cohen's kappa from the columns of :class:`Sides`, ``[..., 1 + 2 * K]``."""
     size = (sums.shape[-1] - 1) // 2
     own, people = sums[..., 1 : size + 1], sums[..., size + 1 :]
     total, expected = own.sum(axis=-1), np.sum(own * people, axis=-1)

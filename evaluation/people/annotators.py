@@ -59,7 +59,7 @@ class Duel:
 
 
 def duels(people: PeoplesLabels, judge: Ints) -> list[Duel]:
-    """Set a judge against every person; ``UNSCORED`` labels of the judge, ``[n]``, are left out.
+    """Set a judge, whose labels may be ``UNSCORED``, ``[n]``, against every person.
 
     A label is as near to other people as the share of them that gave it; labels that are numbers
     are nearer the smaller their mean squared distance is.
@@ -72,15 +72,13 @@ def duels(people: PeoplesLabels, judge: Ints) -> list[Duel]:
     found = []
     for number, name in enumerate(people.names):
         own, others = people.given[:, number], people.others(number)
-        rows = np.flatnonzero(
-            (own != UNSCORED) & (judge != UNSCORED) & ~np.isnan(others).any(axis=1)
-        )
+        is_whole = ~np.isnan(others).any(axis=1)
+        rows = np.flatnonzero((own != UNSCORED) & (judge != UNSCORED) & is_whole)
         by_label = np.round(others[rows] @ nearness, 9)  # [m, K]; sums of thirds may differ
         places = np.arange(len(rows))
         of_judge, of_person = by_label[places, judge[rows]], by_label[places, own[rows]]
-        wins, losses = (of_judge >= of_person), (of_person >= of_judge)
-        clusters = people.clusters[rows]
-        found.append(Duel(name, rows, clusters, wins.astype(np.float64), losses.astype(np.float64)))
+        near = [(of_judge >= of_person).astype(float), (of_person >= of_judge).astype(float)]
+        found.append(Duel(name, rows, people.clusters[rows], *near))
     return found
 
 
@@ -94,22 +92,20 @@ def alternative_annotator_test(
     judge that loses epsilon a winner too often where few rows differ. The winning rate of the
     paper's own test stands beside (``winning_rate_by_rows``).
 
-    The result has ``epsilon``; ``winning_rate`` (share of the people that the judge wins against,
-    of those with enough rows) with ``wins`` and ``tested``; ``advantage`` (chance that the judge is
-    at least as near to the other people as a random one of these is, with an interval by question);
-    ``passes``; and ``people``, by name: ``n``, ``advantage``, ``p`` corrected for the number of
-    people, and ``wins``. ``None`` stands for what is not tested.
+    The result has ``winning_rate`` (share of the people that the judge wins against, of those with
+    enough rows) with ``wins`` and ``tested``; ``advantage`` (chance that the judge is at least as
+    near to the other people as a random one of these is); ``passes``; and ``people``, by name:
+    ``n``, ``advantage``, ``p`` corrected for the number of people, and ``wins``. ``None`` stands
+    for what is not tested.
     """
     from scipy.stats import false_discovery_control  # slow to import
 
     tested = [duel for duel in found if duel.is_tested]
     people: dict[str, dict[str, Any]] = {}
     for duel in found:
-        if len(duel.rows):
-            all_rows = np.ones(len(duel.rows), dtype=bool)
-            advantage = share(duel.judge > 0, all_rows, duel.clusters, seed)
-            untested = {"n": len(duel.rows), "advantage": advantage, "p": None, "wins": None}
-            people[duel.name] = untested
+        if n := len(duel.rows):
+            advantage = share(duel.judge > 0, np.ones(n, dtype=bool), duel.clusters, seed)
+            people[duel.name] = {"n": n, "advantage": advantage, "p": None, "wins": None}
     result: dict[str, Any] = {
         "epsilon": epsilon,
         "tested": len(tested),
@@ -130,9 +126,10 @@ def alternative_annotator_test(
     wins = sum(people[duel.name]["wins"] for duel in tested)
     published = false_discovery_control(by_rows, method="by") <= FALSE_DISCOVERIES
     values, clusters = advantage_by_row(tested, num_rows)
-    estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed)
+    all_rows = np.ones(len(values), dtype=bool)
+    estimate = mean(values, all_rows, clusters, seed)
     if np.isnan(estimate["low"]):  # the judge is as near on all rows, or on none
-        estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed, is_rate=True)
+        estimate = mean(values, all_rows, clusters, seed, is_rate=True)
     low, high = max(0.0, estimate["low"]), min(1.0, estimate["high"])
     return result | {
         "wins": wins,
@@ -147,8 +144,8 @@ def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Int
     """Compute a number for each row, whose mean is the mean advantage and varies as it does.
 
     A row adds, for each person, how far its success is from the person's share, over the number of
-    the person's rows (the linear form of a mean of ratios). The questions stand beside; rows that
-    nobody tested labelled are left out. Shape ``[m]`` each.
+    the person's rows (the linear form of a mean of ratios). The questions stand beside. Both are of
+    the rows that somebody tested labelled: ``[m]``.
     """
     deviations, clusters = np.zeros(num_rows), np.full(num_rows, -1, dtype=np.int64)
     shares = [float(duel.judge.mean()) for duel in tested]
@@ -160,10 +157,7 @@ def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Int
 
 
 def _student_p(losses: Floats, epsilon: float) -> float:
-    """Test, one-sided, by Student's t over rows, for losses of at least epsilon.
-
-    Without spread there is no doubt: the p-value is 0 or 1.
-    """
+    """Test, one-sided, by Student's t over rows, for losses of at least epsilon."""
     from scipy.special import stdtr  # slow to import, and most commands need none
 
     gap, error = losses.mean() - epsilon, losses.std(ddof=1) / np.sqrt(len(losses))
@@ -199,7 +193,7 @@ def measure_people(
     - ``each``: for every person by name ``person`` (the person and the others of the row, drawn at
       random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
       agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
-    - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
+    - ``alternative``: :func:`alternative_annotator_test`;
     - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
     - ``soft``: :func:`soft_labels`.
     """

@@ -94,11 +94,7 @@ def win_matrix(results: MatchResults) -> Floats:
 def resampled_wins(
     results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
-    """Count the wins in ``B`` resamples of the matches. Shape ``[B, m, m]``.
-
-    Matches with the same number in ``clusters`` are resampled together; by default every match is a
-    cluster of its own.
-    """
+    """Count the wins in ``B`` resamples of the matches, whole ``clusters``. Shape ``[B, m, m]``."""
     models = len(results.names)
     if clusters is not None:
         points = _points(results.first, results.second, results.half_points, models)
@@ -106,13 +102,12 @@ def resampled_wins(
         return resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
     # Equal single matches need not be told apart: a multinomial over the distinct results has the
     # same distribution and does not grow with the number of matches.
+    played = (results.first, results.second, results.half_points)
     code = (results.first * models + results.second) * 3 + results.half_points
     _, sample, counts = np.unique(code, return_index=True, return_counts=True)
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(len(results), counts / len(results), size=resamples)
-    points = _points(
-        results.first[sample], results.second[sample], results.half_points[sample], models
-    )
+    points = _points(*(column[sample] for column in played), models)
     return (weights.astype(np.float64) @ points).reshape(resamples, models, models)
 
 
@@ -140,11 +135,10 @@ def bradley_terry(
 ) -> Ratings:
     """Fit maximum-likelihood strengths, ``P(i beats j) = 1 / (1 + 10^((r_j - r_i) / 400))``.
 
-    The model is Bradley & Terry's (1952), a tie being half a win for each side. The order of
-    matches does not matter. Where the strength of a model would be infinite, as it is not connected
-    to the others by both a win (or tie) and a loss (or tie), directly or through a chain, all
-    strengths and resamples are those of Firth's penalty. Clusters as in :func:`resampled_wins`.
-    Raise ``CustosError`` if no chain of matches leads from a model to another one.
+    The model is Bradley & Terry's (1952), a tie being half a win for each side. Where the strength
+    of a model would be infinite, as it is not connected to the others by both a win (or tie) and a
+    loss (or tie), directly or through a chain, all strengths and resamples are those of Firth's
+    penalty. Raise ``CustosError`` if no chain of matches leads from a model to another one.
     """
     wins = win_matrix(results)
     met = _reaches(wins + wins.T)
@@ -174,9 +168,8 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
     the mean than :data:`STRONGEST`.
 
     Wins are of row over column, ties half; corrected ones may lie beyond the matches that were
-    played, which ``penalised`` alone allows. Strengths have mean 1500, and are nan where no finite
-    ones exist or, with the penalty, where models are not connected by matches. Shapes
-    ``[..., m, m]`` to ``[..., m]``.
+    played, which ``penalised`` alone allows. Strengths are nan where no finite ones exist or, with
+    the penalty, where models are not connected by matches. Shapes ``[..., m, m]`` to ``[..., m]``.
     """
     models = wins.shape[-1]
     tables = wins.reshape(-1, models, models)
@@ -240,9 +233,7 @@ RANK_DIGITS = 9
 def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     """Compute Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
 
-    It is 1 when both order every pair alike, -1 when they order every pair oppositely, and nan when
-    either ties everything, holds a nan, or has fewer than two entries. Shapes ``[..., m]`` to
-    ``[...]``.
+    It is nan where either ties everything or holds a nan. Shapes ``[..., m]`` to ``[...]``.
     """
     left, right = np.triu_indices(first.shape[-1], k=1)
     first_order = np.sign(first[..., left] - first[..., right])  # [..., pairs]
@@ -255,10 +246,9 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
 def sampling_ceiling(values: Floats, resampled: Floats) -> float:
     """Estimate the rank correlation of an order with itself on as many other questions.
 
-    The order on few questions differs from the order on all of them. A ranking of the same models
-    on other questions, as a published one, is thus not expected to agree more than this, even if
-    both judges are perfect. It is estimated by the orders on resamples of the questions,
-    ``[B, m]``.
+    A ranking of the same models on other questions, as a published one, is not expected to agree
+    more than this, even if both judges are perfect. It is estimated by the orders on resamples of
+    the questions, ``[B, m]``.
     """
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)
@@ -274,15 +264,15 @@ def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[st
     a coin would speak for one of two models on all ``C`` of them with probability ``2 ** -C``, and
     nothing is said to be surer.
 
-    ``same_order`` is of every two models, ``same_winner`` of the best. They are the share of draws
-    with it, as ``(k + 1) / (B + 2)``, which is never certain; ``None`` without draws, or with a tie
-    in the judged scores that it depends on.
+    ``same_order`` is the share of draws with the whole order, as ``(k + 1) / (B + 2)``,
+    ``same_winner`` that with the best model; ``None`` without draws, or with a tie in the judged
+    scores that it depends on.
     """
     known = drawn[~np.isnan(drawn).any(axis=-1)]
-    ranked = np.argsort(-judged, kind="stable")
-    scores = judged[ranked]
     if not len(known):
         return {"same_order": None, "same_winner": None}
+    ranked = np.argsort(-judged, kind="stable")
+    scores = judged[ranked]
     # Sums of equal numbers in another order differ in their last digits.
     rounded = known[:, ranked].round(RANK_DIGITS)
     coin = np.random.default_rng(0).random(rounded.shape)
@@ -304,10 +294,9 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     """Compute Kendall's tau-b of two rankings of the same models, or answering systems.
 
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
-    ``bradley_terry`` with the same ``clusters`` and seed are. The result has ``value``, ``low``,
-    ``high``, ``n`` (models), ``ceiling`` of the second ranking and ``draws``, the resamples in
-    which both rankings exist. Raise ``CustosError`` if the models or the numbers of resamples
-    differ.
+    ``bradley_terry`` with the same ``clusters`` and seed are. Beside the estimate the result has
+    ``ceiling`` of the second ranking and ``draws``, the resamples in which both rankings exist.
+    Raise ``CustosError`` if the models or the numbers of resamples differ.
     """
     if first.names != second.names or len(first.resampled) != len(second.resampled):
         raise CustosError("the rankings are not of the same models with as many resamples")
@@ -337,10 +326,9 @@ def rank_answerers(
     Items whose system is ``None`` are left out.
 
     The result has ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``),
-    ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`) and
-    what :func:`order_probabilities` returns, for people's order on all such questions and the
-    judge's on these. It is ``None`` with fewer than two systems or more than :data:`MAX_ANSWERERS`,
-    or with labels that do not include Correct.
+    ``kendall_tau`` (:func:`ranking_agreement`) and what :func:`order_probabilities` returns, for
+    people's order on all such questions and the judge's on these. It is ``None`` with fewer than
+    two systems or more than :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]

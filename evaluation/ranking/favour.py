@@ -105,10 +105,10 @@ def favour(
 def favour_change(
     first: Outcomes, second: Outcomes, answerers: Sequence[str | None]
 ) -> dict[str, Any] | None:
-    """Compare whom two judges favour, on items that both scored.
+    """Compare whom two judges favour, on items that both scored; ``None`` as :func:`favour`.
 
     ``systems``, those first that the second judge favours most beside the first, have the figures
-    of :func:`differences_from_others`. ``None`` as :func:`favour`.
+    of :func:`differences_from_others`.
     """
     rows = np.array([each is not None for each in answerers], dtype=bool)
     groups = _systems(compress(answerers, rows))
@@ -188,8 +188,7 @@ def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> 
     the rate are added in squares, with the correlations of the rates over clusters (MOVER, Zou &
     Donner 2008; of two independent rates it is Newcombe's interval). Unlike resampling it covers
     where few items count, as a judge's errors on one system. Hits, and the items ``among`` which
-    each rate is, are ``[n, K]``; a rate with weight 0 may be of no items. ``value``, ``low`` and
-    ``high`` are nan where a rate, or its interval, does not exist.
+    each rate is, are ``[n, K]``; a rate with weight 0 may be of no items.
     """
     used = weights != 0
     hits, among, weights = hits[:, used] & among[:, used], among[:, used], weights[used]

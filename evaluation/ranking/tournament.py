@@ -46,10 +46,9 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     ratings have no interval. Nor have they where a model wins or loses all its matches and Firth's
     penalty makes the ratings finite: how much stronger it may be, no resample shows.
 
-    ``models`` has, strongest first by Bradley-Terry, ``rating`` (``value``, ``low``, ``high``),
-    ``matches``, ``points`` (ties half) and ``elo`` (as ``elo_table``). ``wins`` leads from model to
-    model to points of the former over the latter, and ``win_rate`` to the same over their matches
-    (``value``, ``low``, ``high``, ``n``), nan for pairs that never met. ``n`` is the number of
+    ``models`` has, strongest first by Bradley-Terry, ``rating``, ``matches``, ``points`` (ties
+    half) and ``elo`` (as ``elo_table``). ``wins`` leads from model to model to points of the former
+    over the latter, and ``win_rate`` to the same over their matches. ``n`` is the number of
     matches, ``draws`` that of the resamples with finite strengths, and ``penalised`` says whether
     ratings are those of Firth's penalty.
     """
@@ -99,7 +98,7 @@ def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
 
     After a match each side moves by ``k`` times the difference between its score (1, a half, 0) and
     the score that its rating predicted. The last matches count most, so that the result depends on
-    the order. The mean stays 1500. Orders are rows of match indices: ``[S, n]`` to ``[S, m]``.
+    the order. Orders are rows of match indices: ``[S, n]`` to ``[S, m]``.
     """
     models = len(results.names)
     ratings = np.full(len(orders) * models, RATING_MEAN)
@@ -118,8 +117,7 @@ def elo_table(results: MatchResults) -> dict[str, dict[str, float]]:
     """Compute online Elo in the order played, and over random orders of the same matches.
 
     A model leads to ``as_played``, ``mean`` over the random orders, and ``order_low`` and
-    ``order_high``, the middle 95 % of them, which show the effect of the order alone. They are no
-    interval of the model's strength; ``bradley_terry`` has one.
+    ``order_high``, the middle 95 % of them, which show the effect of the order alone.
     """
     as_played = np.arange(len(results))
     orders = np.tile(as_played, (ELO_SHUFFLES, 1))
@@ -202,9 +200,8 @@ def _power(results: MatchResults, people: Floats, weights: Floats, judged: Float
     of_people = people[known] / 2 - chance
     sampled = known.sum() / (~known).sum()
     squares = weights[known] ** 2  # a residual counts as often in the sum whose variance this is
-    best = ratio(np.sum(squares * of_judge * of_people),
-                 np.sum(squares * of_judge**2) * (1 + sampled))  # fmt: skip
-    return float(np.clip(np.nan_to_num(best), 0, 1))
+    shared, own = np.sum(squares * of_judge * of_people), np.sum(squares * of_judge**2)
+    return float(np.clip(np.nan_to_num(ratio(shared, own * (1 + sampled))), 0, 1))
 
 
 def _columns(results: MatchResults, people: Floats, weights: Floats) -> Floats:

@@ -83,10 +83,9 @@ def seen_data(
 ) -> dict[str, Any] | None:
     """Look the data up in what a judge's run folder, if it has one, keeps of its own data.
 
-    ``file`` says how the run used the file of this hash: ``trained on``, ``chosen by`` or
-    ``calibrated on``; ``None`` if it did not. ``rows`` counts the requests that ask a question
-    which the judge was trained on or chosen by; ``None`` if the folder does not say. ``None``
-    without a folder.
+    ``file`` says how the run used the file of this hash: ``trained on``, ``chosen by``,
+    ``calibrated on`` or ``None``. ``rows`` counts the requests that ask a question which the judge
+    was trained on or chosen by; ``None`` if the folder does not say.
     """
     if folder is None:
         return None
@@ -174,9 +173,8 @@ def find_disagreements(
 ) -> list[Disagreement]:
     """Find the rows on which the judge differs from people, the most confident first.
 
-    It does if its label is not that of the row, or is not the only one that most people gave. Rows
-    without a label of the judge are not among them. Rows of equal confidence keep their order.
-    Raise ``CustosError`` if examples and verdicts do not line up.
+    It does if it gave a label that is not that of the row, or not the only one that most people
+    gave. Raise ``CustosError`` if examples and verdicts do not line up.
     """
     check_aligned(examples, verdicts)
     rows = []
@@ -229,23 +227,16 @@ def write_disagreements(
     for name in theirs:
         own = shape.columns.get(f"metadata.{name}", name)
         header.append(f"metadata.{name}" if own in header else own)
-    write_spreadsheet(
-        folder / FILE,
-        header,
-        (
-            [
-                *(cells[name] for name in columns),
-                *(
-                    json.dumps(value, ensure_ascii=False)
-                    if isinstance(value, list | tuple | dict)
-                    else value
-                    for value in map(row.example.metadata.get, theirs)
-                ),
-            ]
-            for row, cells in zip(disagreements, ours, strict=True)
-        ),
-        shape.delimiter,
+
+    def their_cell(value: object) -> object:
+        is_nested = isinstance(value, list | tuple | dict)
+        return json.dumps(value, ensure_ascii=False) if is_nested else value
+
+    table = (
+        [*map(cells.get, columns), *map(their_cell, map(row.example.metadata.get, theirs))]
+        for row, cells in zip(disagreements, ours, strict=True)
     )
+    write_spreadsheet(folder / FILE, header, table, shape.delimiter)
 
 
 def _our_cells(row: Disagreement, people: Iterable[str], shape: OwnShape) -> Mapping[str, object]:

@@ -117,10 +117,7 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
 
 
 def favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
-    """Say whom the judge is shown to favour or to harm, in sentences; none where nobody is.
-
-    ``favour`` is the result of :func:`evaluation.ranking.favour.favour`, with ``None`` for nan.
-    """
+    """Say whom the judge is shown to favour or to harm, in sentences; none where nobody is."""
     if favour is None:
         return []
     lines = []
@@ -222,10 +219,8 @@ def rate_lines(report: Mapping[str, Any], word: Callable[[str], str] = str) -> l
     """
     lines = []
     for rubric, measured in report["error_rates"].items():
-        best, judged = one_line(word(measured["label"])), judged_text(measured["judged"])
-        lines.append(
-            f"share of {best}, on as many rows without people's labels: {judged} ({rubric})"
-        )
+        of_best = f"share of {one_line(word(measured['label']))}, on as many rows without people's"
+        lines.append(f"{of_best} labels: {judged_text(measured['judged'])} ({rubric})")
         if shares := measured.get("shares"):
             each = "; ".join(
                 f"{one_line(word(label))} {with_interval(share['people'])} by people, "
@@ -237,10 +232,7 @@ def rate_lines(report: Mapping[str, Any], word: Callable[[str], str] = str) -> l
 
 
 def judged_text(judged: Mapping[str, Any]) -> str:
-    """Write a judged rate, the corrected one, and what the correction adds to the interval.
-
-    ``judged`` is what ``JudgedRate.as_json`` returns.
-    """
+    """Write a judged rate (``JudgedRate.as_json``) and what its correction adds to the interval."""
     raw = f"as judged {with_interval(judged['raw'])}"
     if judged["corrected"] is None:
         return f"{raw}, {UNCORRECTED}: {judged['source']}"
@@ -265,22 +257,16 @@ def order_line(probabilities: Mapping[str, Any]) -> str:
 
 def published_shares(judge: str) -> dict[str, float]:
     """Look up a judge's published figures as shares, under the names that a report gives them."""
-    *by_type, type_accuracy, score_accuracy = (
-        round(value / 100, 4) for value in (*TABLE_5[judge], TABLE_4[judge][-1])
-    )
-    return {
-        **dict(zip(ERROR_TYPES, by_type, strict=True)),
-        "type_accuracy": type_accuracy,
-        "score_accuracy": score_accuracy,
-    }
+    names = (*ERROR_TYPES, "type_accuracy", "score_accuracy")
+    figures = (*TABLE_5[judge], TABLE_4[judge][-1])
+    return {name: round(value / 100, 4) for name, value in zip(names, figures, strict=True)}
 
 
 def markdown_templates(folder: Path) -> Environment:
     """Build the environment of a folder's Markdown templates.
 
-    Its filters are ``with_interval``, ``p_value``, ``chance``, ``number``, ``intervals`` and
-    ``numbers`` (one cell for each of the named figures), ``header`` and ``row`` (lines of a table)
-    and ``prefix``.
+    Of its filters, ``intervals`` and ``numbers`` make a cell for each of the named figures, and
+    ``header`` and ``row`` lines of a table.
     """
     # This is Markdown, and ``row`` escapes what would break a table.
     environment = templates([folder], autoescape=False, keep_trailing_newline=True)
@@ -296,10 +282,7 @@ def markdown_templates(folder: Path) -> Environment:
 
 
 def templates(folders: Sequence[Path], **options: Any) -> Environment:
-    """Build the environment of templates, with filters ``number``, ``with_interval``, ``p_value``.
-
-    ``options`` are those of ``jinja2.Environment``.
-    """
+    """Build the environment of templates, with filters for figures and options of jinja2."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
@@ -378,24 +361,20 @@ def summary_lines(
 
     ``word`` turns a label into the caller's word for it. No line is longer than ``WIDTH``.
     """
-    rows = {name: report["metrics"], **report["baselines"]}
     time = "" if report["seconds"] is None else f", in {report['seconds']:.1f} s"
     lines = [
         f"{report['n']:,} rows on {report['questions']:,} questions, "
         f"{report['coverage']:.1%} with a label{time}",
         "",
-        _line("judge", "scored", "accuracy", "kappa", "p"),
     ]
-    for row, measured in rows.items():
-        lines.append(
-            _line(
-                _cut(row, NAME_WIDTH),
-                f"{measured['coverage']['value']:.0%} {measured['accuracy']['n']}",
-                with_interval(measured["accuracy"]),
-                with_interval(measured["kappa"]),
-                _p(measured.get("p")),
-            )
-        )
+    rows: list[tuple[str, ...]] = [("judge", "scored", "accuracy", "kappa", "p")]
+    for row, measured in {name: report["metrics"], **report["baselines"]}.items():
+        scored = f"{measured['coverage']['value']:.0%} {measured['accuracy']['n']}"
+        figures = (with_interval(measured[figure]) for figure in ("accuracy", "kappa"))
+        rows.append((_cut(row, NAME_WIDTH), scored, *figures, _p(measured.get("p"))))
+    for row, scored, accuracy, kappa, p in rows:
+        line = f"{row:<{NAME_WIDTH}} {scored:>10} {accuracy:>20} {kappa:>22} {p:>7}"
+        lines.append(line.rstrip())
     if report["metrics"]["ece"]["value"] is not None:
         ece, surplus = report["metrics"]["ece"], report["metrics"]["overconfidence"]
         lines += [
@@ -411,24 +390,18 @@ def summary_lines(
             WIDTH,
             subsequent_indent="  ",
         )
-    for line in filter(
-        None, [*rate_lines(report, word), order_line(report["answerer_ranking"] or {})]
-    ):
-        lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
+    for line in (*rate_lines(report, word), order_line(report["answerer_ranking"] or {})):
+        if line:
+            lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
     if report["annotators"]:
         each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])
         heading = ("person", "n", "with others", "judge with others", "p", "")
-        people = [heading] + [
-            (
-                _cut(person, NAME_WIDTH),
-                str(measured["n"]),
-                with_interval(measured["person"]["agreement"]),
-                with_interval(measured["judge"]["agreement"]),
-                _p(measured["p"]),
-                "wins" if measured["wins"] else "",
-            )
-            for person, measured in each[:MAX_PEOPLE]
-        ]
+        people: list[tuple[str, ...]] = [heading]
+        for person, measured in each[:MAX_PEOPLE]:
+            sides = (with_interval(measured[side]["agreement"]) for side in ("person", "judge"))
+            wins = "wins" if measured["wins"] else ""
+            name = _cut(person, NAME_WIDTH)
+            people.append((name, str(measured["n"]), *sides, _p(measured["p"]), wins))
         lines.append("")
         for person, n, of_person, of_judge, p, wins in people:
             line = f"{person:<{NAME_WIDTH}} {n:>6} {of_person:>20} {of_judge:>20} {p:>7} {wins:>5}"
@@ -446,14 +419,9 @@ def summary_lines(
         lines += textwrap.wrap(_printable(line), WIDTH, subsequent_indent="  ")
     notes = [f"caution: {text}" for text in report["cautions"]]
     notes += [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
-    for note in notes:
-        text = _printable(note)
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    for note in map(_printable, notes):
+        lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return lines
-
-
-def _line(name: str, scored: str, accuracy: str, kappa: str, p: str) -> str:
-    return f"{name:<{NAME_WIDTH}} {scored:>10} {accuracy:>20} {kappa:>22} {p:>7}".rstrip()
 
 
 def _p(p: float | None) -> str:

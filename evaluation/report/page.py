@@ -96,11 +96,7 @@ def render_page(
 
 
 def page_templates(folder: Path = TEMPLATES) -> Environment:
-    """Build the environment of a folder's HTML templates.
-
-    Templates can import ``sections.html`` of this room. They can use ``style``, ``script`` and
-    ``script_hash``, and the filters ``number``, ``with_interval`` and ``p_value``.
-    """
+    """Build the environment of a folder's HTML templates, which can import those of this room."""
     environment = templates([folder, TEMPLATES], autoescape=True)
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     environment.globals |= {
@@ -120,10 +116,7 @@ def drawn_url(draw: Callable[[Path], None]) -> str:
 
 
 def thumbnails(sources: Iterable[str]) -> dict[str, str]:
-    """Shrink pictures to small JPEGs, as data URLs by source.
-
-    Pictures that cannot be read are left out. Web addresses are never fetched.
-    """
+    """Shrink the pictures that can be read here to small JPEGs, as data URLs by source."""
     urls = {}
     for source in dict.fromkeys(sources):
         try:

@@ -6,7 +6,7 @@ A file appears only when it is complete.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,9 +168,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
                 capsize=3,
                 label=side,
             )
-        # A name may hold dollar signs, which are no formula, and control characters.
-        axes.set_yticks(heights, [_short(name) for name in names], parse_math=False)
-        axes.invert_yaxis()
+        _name_rows(axes, map(_short, names))
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
         axes.set_title("Answering systems" + ("" if tau is None else f", Kendall tau-b {tau:.2f}"))
@@ -204,16 +202,11 @@ def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
         ceiling, best = (annotators[name]["agreement"]["value"] for name in ("people", "best"))
         axes.axvline(ceiling, color="black", linestyle="--", label="two people agree")
         axes.axvline(best, color=GREY, linestyle=":", label="no judge could agree on more")
-        # A name may hold dollar signs, which are no formula, and control characters.
-        axes.set_yticks(
-            heights,
-            [
-                f"{_short(name)}{' *' if measured['wins'] else ''}\n{measured['n']:,} rows"
-                for name, measured in each
-            ],
-            parse_math=False,
-        )
-        axes.invert_yaxis()
+        texts = []
+        for name, measured in each:
+            star = " *" if measured["wins"] else ""
+            texts.append(f"{_short(name)}{star}\n{measured['n']:,} rows")
+        _name_rows(axes, texts)
         axes.set_xlim(0, 1.01)
         axes.set_xlabel("share of rows with the label of another person, 95 % interval")
         axes.set_title("Judge in place of each person; * shown to be no worse")
@@ -244,10 +237,7 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
                     capsize=3,
                     label="neither is shown" if finding == "not shown" else finding,
                 )
-        names = [f"{_short(name)} (own family)" if name in own else _short(name)
-                 for name in systems]  # fmt: skip
-        axes.set_yticks(heights, names, parse_math=False)
-        axes.invert_yaxis()
+        _name_rows(axes, (f"{_short(name)}{' (own family)' * (name in own)}" for name in systems))
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_xlabel("bias less that on the other systems, 95 % interval")
         axes.set_title("Whom the judge favours")
@@ -277,8 +267,7 @@ def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float =
                 linewidth=2.5,
                 label=label,
             )
-        # A name may hold dollar signs, which are no formula, and control characters.
-        axes.set_yticks(range(len(names)), [one_line(name) for name in names], parse_math=False)
+        _name_rows(axes, map(one_line, names))
         axes.set_ylim(len(names) - 0.45, -0.55)
         axes.set_xlim(0, 1)
         axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
@@ -355,6 +344,14 @@ def _curve(
         steps, values = zip(*points, strict=True)
         axes.plot(steps, values, color=colour, marker=mark, markersize=4, label=name)
     return bool(points)
+
+
+def _name_rows(axes: Axes, names: Iterable[str]) -> None:
+    """Name the rows of a plot, from top to bottom."""
+    texts = list(names)
+    # A name may hold dollar signs, which are no formula, and control characters.
+    axes.set_yticks(range(len(texts)), texts, parse_math=False)
+    axes.invert_yaxis()
 
 
 def _short(name: str) -> str:

@@ -74,9 +74,7 @@ def make_card(
 ) -> dict[str, Any]:
     """Put what was measured of a judge on named data sets, and of attacks on it, together.
 
-    The card holds plain values ready for JSON: ``data`` (parts of a report by data set),
-    ``attacks``, ``not_measured`` (rubrics that the judge was trained for and gave no label under),
-    and the origin.
+    ``not_measured`` are the rubrics that the judge was trained for and gave no label under.
     """
     rubrics = {
         get_task(example.task).full_rubric(example)
@@ -158,8 +156,7 @@ ADVICE = {RULES_NAME: ": consider --judge rules", VARIANT_MAJORITY: ""}
 def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
     """Say what was measured of a judge, one sentence for each task that it is used for.
 
-    A judge that is not trained has no run folder, and its name is that of its backbone. The judge's
-    own figures leave out the rows that it gave no label. Beside rules, such rows count as wrong.
+    A judge that is not trained has no run folder, and its name is that of its backbone.
     """
     report = known_object(folder / REPORT_FILE) if folder is not None else {}
     lines = []

@@ -122,11 +122,8 @@ def build_report(
     answerers = [answerer_of(example) for example in examples]
     pairs = None
     if set(labels) <= set(PAIR_LABELS) and all(len(each.responses) == 2 for each in examples):
-        pairs = {
-            "measures": measure_pairs(examples, verdicts, seed),
-            "order": order_effects(examples, verdicts, seed),
-            "length": verbosity_effect(examples, verdicts, seed),
-        }
+        parts = {"measures": measure_pairs, "order": order_effects, "length": verbosity_effect}
+        pairs = {name: measured_by(examples, verdicts, seed) for name, measured_by in parts.items()}
     report: dict[str, Any] = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
@@ -191,24 +188,17 @@ def _unequally_drawn(examples: Sequence[LabelledExample], judge: Outcomes) -> di
     chances = np.array([example.sampling_probability or np.nan for example in examples])
     if np.isnan(chances).any() or np.ptp(chances) == 0:
         return None
-    scored = judge.scored
-    weighted = None
-    if len(np.unique(judge.clusters[scored])) > 1:
-        right = judge.right[scored].astype(np.float64)
-        weighted = corrected_rate(
-            right, right, probabilities=chances[scored], groups=judge.clusters[scored]
-        ).labelled._asdict()
     lowest, highest = float(chances.min()), float(chances.max())
+    weighted, chances, judge = None, chances[judge.scored], judge.take(judge.scored)
+    if len(np.unique(judge.clusters)) > 1:
+        right = judge.right.astype(np.float64)
+        found = corrected_rate(right, right, probabilities=chances, groups=judge.clusters)
+        weighted = found.labelled._asdict()
     return {"lowest": lowest, "highest": highest, "accuracy": weighted}
 
 
 def write_report(report: dict[str, Any], out_dir: Path) -> None:
-    """Write ``report.json``, ``report.md`` and the pictures that the report has figures for.
-
-    The pictures are ``confusion.png`` always, ``reliability.png`` and ``risk_coverage.png`` if the
-    judge gave confidences, and ``ranking.png`` and ``favour.png`` if two or more answering systems
-    are known.
-    """
+    """Write ``report.json``, ``report.md`` and the pictures that the report has figures for."""
     from evaluation.report import plots
 
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -251,10 +241,11 @@ def abstention(
 
     ``kept`` is their share of all items, ``error`` the share of wrong ones among them. ``level`` is
     ``shown`` if the whole interval of the error is below the ``risk``, ``exceeded`` if it is above,
-    ``not shown`` if it holds the risk or there is none, ``nothing kept`` without any.
+    and else ``not shown``, or ``nothing kept``.
     """
     kept = outcomes.scored & ~needs_review
     everything = np.ones(len(outcomes), dtype=bool)
+    of_all = share(kept, everything, outcomes.clusters, seed)
     error = share(~outcomes.right, kept, outcomes.clusters, seed)
     if not error["n"]:
         level = "nothing kept"
@@ -262,12 +253,7 @@ def abstention(
         level = "shown"
     else:
         level = "exceeded" if error["low"] > risk else "not shown"
-    return {
-        "risk": risk,
-        "kept": share(kept, everything, outcomes.clusters, seed),
-        "error": error,
-        "level": level,
-    }
+    return {"risk": risk, "kept": of_all, "error": error, "level": level}
 
 
 def risk_coverage(outcomes: Outcomes) -> dict[str, Any] | None:
@@ -305,19 +291,14 @@ def baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ver
     if not examples:
         return {}
     baselines = {"majority_label": majority_verdicts(examples)}
-    by_overlap = None
-    if {full_label(example) for example in examples} <= {CORRECT, "Partial", WRONG[0]}:
-        baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
-        by_overlap = overlap_verdicts(examples)
-        if by_overlap:
-            baselines[OVERLAP] = by_overlap
-        embed = minilm()
-        if embed and (by_sentence := sentence_verdicts(examples, embed)):
-            baselines[SENTENCES] = by_sentence
-    if all(len(example.responses) == 2 for example in examples):
-        baselines |= {name: rule_verdicts(rule, examples) for name, rule in PAIR_RULES.items()}
-        if by_overlap := by_overlap or overlap_verdicts(examples):
-            baselines[OVERLAP] = by_overlap
+    is_quick = {full_label(example) for example in examples} <= {CORRECT, "Partial", WRONG[0]}
+    is_pairs = all(len(example.responses) == 2 for example in examples)
+    rules = {**(RULES if is_quick else {}), **(PAIR_RULES if is_pairs else {})}
+    baselines |= {name: rule_verdicts(rule, examples) for name, rule in rules.items()}
+    if (is_quick or is_pairs) and (by_overlap := overlap_verdicts(examples)):
+        baselines[OVERLAP] = by_overlap
+    if is_quick and (embed := minilm()) and (by_sentence := sentence_verdicts(examples, embed)):
+        baselines[SENTENCES] = by_sentence
     return baselines
 
 
@@ -329,21 +310,15 @@ def _baseline(judge: Outcomes, baseline: Outcomes, seed: int) -> dict[str, Any]:
     """
     judge, baseline = judge.take(judge.scored), baseline.take(judge.scored)
     both = judge.scored & baseline.scored
-    compared = paired_accuracies(
-        judge.right[both].tolist(),
-        baseline.right[both].tolist(),
-        judge.clusters[both],
-        seed,
-    )
-    judge_only = int(np.sum(both & judge.right & ~baseline.right))
-    baseline_only = int(np.sum(both & ~judge.right & baseline.right))
+    of_judge, of_baseline = judge.right[both], baseline.right[both]
+    paired = paired_accuracies(of_judge.tolist(), of_baseline.tolist(), judge.clusters[both], seed)
     return {
         **measure(baseline, seed=seed),
         "error_types": measure_error_types(baseline, seed),
-        "gain": compared["difference"],
-        "p": compared["p"],
-        "judge_only_right": judge_only,
-        "baseline_only_right": baseline_only,
+        "gain": paired["difference"],
+        "p": paired["p"],
+        "judge_only_right": int((of_judge & ~of_baseline).sum()),
+        "baseline_only_right": int((of_baseline & ~of_judge).sum()),
         "n_both_scored": int(both.sum()),
     }
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from cli import demo
 from cli.demo import FULL, NEXT, SHORT, Plan, Screen
-from cli.main import app
 from judging.errors import CustosError
+from tests.cli.made_up import custos
 from tests.cli.prep.made_up import evouna_rows
 from tests.cli.test_main import EVERY_VERB
 from train.methods.focal import FocalRecipe
@@ -52,12 +51,12 @@ def test_only_the_folder_of_an_earlier_demo_is_replaced(
     judge = demo.JUDGE / "judge.json"
     judge.parent.mkdir(parents=True)
     judge.touch()
-    refused = CliRunner().invoke(app, ["demo"])
+    refused = custos("demo")
     assert refused.exit_code == 2
     assert "runs/demo: the folder holds files of yours" in refused.stderr
     assert judge.exists()
     (demo.FOLDER / "demo.log").touch()
-    assert "the demo has begun" in CliRunner().invoke(app, ["demo"]).stderr
+    assert "the demo has begun" in custos("demo").stderr
     assert not judge.exists()
 
 
@@ -79,7 +78,7 @@ def test_the_recipe_says_how_its_data_is_made() -> None:
 
 def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["demo", "--data", "NQ.json"])
+    result = custos("demo", "--data", "NQ.json")
     assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
     assert "error: --data 'NQ.json': no such file" in result.stderr
 

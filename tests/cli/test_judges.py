@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 import yaml
 from huggingface_hub import constants
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from cli.main import app
 from judging.judge.card import SHIPPED, shipped_judges
+from tests.cli.made_up import custos, succeed
 from tests.upload_hub import UploadHub, upload_hub
 
 
 def test_lists_every_shipped_judge_with_its_figures() -> None:
-    result = CliRunner().invoke(app, ["judges"])
-    assert result.exit_code == 0
+    result = succeed("judges")
     heading, *rows = result.stdout.splitlines()
     assert "accuracy" in heading and "best baseline" in heading
     by_name = {row.split()[0]: row for row in rows if row}
@@ -31,8 +30,7 @@ def test_lists_every_shipped_judge_with_its_figures() -> None:
 
 @pytest.mark.parametrize("name", shipped_judges())
 def test_shows_the_figures_and_limits_of_one(name: str) -> None:
-    result = CliRunner().invoke(app, ["judges", name])
-    assert result.exit_code == 0
+    result = succeed("judges", name)
     assert result.stdout.startswith(f"# {name}\n")
     assert "accuracy" in result.stdout
     assert "outside what it has seen" in result.stdout
@@ -40,7 +38,7 @@ def test_shows_the_figures_and_limits_of_one(name: str) -> None:
 
 
 def test_an_unknown_judge() -> None:
-    result = CliRunner().invoke(app, ["judges", "embedded-xy"])
+    result = custos("judges", "embedded-xy")
     assert result.exit_code == 2
     assert "'embedded-xy': no shipped judge; there are embedded-benchmarks" in result.stderr
 
@@ -98,7 +96,7 @@ def change(file: Path, **keys: Any) -> None:
 
 
 def push(folder: Path | str, *options: str, repository: str = REPOSITORY) -> Result:
-    result = CliRunner().invoke(app, ["push", str(folder), repository, *options])
+    result = custos("push", str(folder), repository, *options)
     assert TOKEN not in result.output
     return result
 
@@ -238,7 +236,7 @@ def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
     monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
     for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
-        result = CliRunner().invoke(app, arguments)
+        result = custos(*arguments)
         assert result.exit_code == 2
         assert f"{file}: this file of the judge is missing" in result.stderr
 

@@ -19,6 +19,7 @@ from judging.judge import Judge
 from judging.judge.card import shipped_judges, shipped_judges_on_embedded
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest
+from tests.cli.made_up import custos, succeed
 from tests.real_weights.made_up import MARKS
 
 VERBS = ("prep", "bench", "eval", "compare", "grade", "serve", "judges", "recipe", "backbone")
@@ -68,17 +69,16 @@ def test_a_seed_below_0_is_refused_at_once() -> None:
     seeded = [verb for verb, c in EVERY_VERB.items() if any(o.name == "seed" for o in c.params)]
     assert len(seeded) > 10
     for verb in seeded:
-        result = CliRunner().invoke(app, [*verb.split()[1:], "--seed", "-1"])
+        result = custos(*verb.split()[1:], "--seed", "-1")
         message = " ".join(result.stderr.replace("│", " ").split())
         assert result.exit_code == 2 and "'--seed'" in message, verb
         assert "greater than or equal to 0" in message, verb
 
 
 def test_help_lists_the_verbs_and_no_arguments_show_it() -> None:
-    shown = CliRunner().invoke(app, ["--help"])
-    assert shown.exit_code == 0
+    shown = succeed("--help")
     assert all(f"\n  {verb} " in shown.stdout for verb in VERBS)
-    assert "grade" in CliRunner().invoke(app, []).output
+    assert "grade" in custos().output
 
 
 def test_help_cuts_nothing_on_80_columns() -> None:
@@ -93,7 +93,7 @@ def test_help_cuts_nothing_on_80_columns() -> None:
 
 
 def test_version() -> None:
-    result = CliRunner().invoke(app, ["--version"])
+    result = custos("--version")
     assert (result.exit_code, result.stdout) == (0, "custos 0.1.0\n")
 
 
@@ -141,7 +141,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_misspelt_suggests_the_nearest(command: str, suggestion: str) -> None:
-    result = CliRunner().invoke(app, command.split())
+    result = custos(*command.split())
     assert result.exit_code != 0
     assert suggestion in result.stderr.partition("Error")[2]
 
@@ -161,8 +161,7 @@ EXPECTED = {
 
 
 def shown(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["tasks", *arguments])
-    assert result.exit_code == 0, result.output
+    result = succeed("tasks", *arguments)
     return result.stdout
 
 
@@ -238,8 +237,7 @@ def test_a_shipped_judge_grades_the_rows_of_its_tasks(name: str) -> None:
 
 
 def test_the_embedded_backbone_is_described_and_answers() -> None:
-    result = CliRunner().invoke(app, ["backbone", "--smoke"], catch_exceptions=False)
-    assert result.exit_code == 0
+    result = succeed("backbone", "--smoke")
     facts = dict(line.split(maxsplit=1) for line in result.stdout.splitlines()[:8])
     assert facts["name"] == facts["version"] == "embedded@1"
     assert int(facts["vocabulary"].replace(",", "")) == 49_156
@@ -249,7 +247,7 @@ def test_the_embedded_backbone_is_described_and_answers() -> None:
 
 
 def test_an_unknown_backbone(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["backbone", str(tmp_path)])
+    result = custos("backbone", str(tmp_path))
     assert result.exit_code == 2
     assert f"error: backbone '{tmp_path}' cannot be loaded" in result.stderr
 
@@ -260,7 +258,7 @@ def test_backbones_are_listed_with_what_is_here(
     monkeypatch.setenv("CUSTOS_CACHE", str(tmp_path))
     (tmp_path / "qwen2.5-coder-0.5b@1").mkdir()
     (tmp_path / "qwen2.5-coder-0.5b@1/config.json").touch()
-    result = CliRunner().invoke(app, ["backbones"], catch_exceptions=False)
+    result = custos("backbones")
     here = {line.split()[0]: line.split()[-1] for line in result.stdout.splitlines()[1:]}
     assert here.pop("qwen2.5-coder-0.5b") == "yes"
     assert here == dict.fromkeys(("embedded@1", "embedded@2", "qwen2.5-coder-1.5b"), "no")

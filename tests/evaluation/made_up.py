@@ -74,17 +74,10 @@ def evaluation(
         human = "Correct" if people.random() < 0.45 + 0.2 * answerer else "Wrong"
         other = "Wrong" if human == "Correct" else "Correct"
         label, rest = (human, other) if judge.random() < accuracy else (other, human)
-        examples.append(
-            example(
-                human,
-                id=str(number),
-                question=f"Question {question}?",
-                references=("yes",),
-                responses=("yes indeed" if human == "Correct" else "no" * (1 + number % 7),),
-                reference_mode="any",
-                metadata={"answerer": ANSWERERS[answerer]},
-            )
-        )
+        response = "yes indeed" if human == "Correct" else "no" * (1 + number % 7)
+        fields = {"references": ("yes",), "responses": (response,), "reference_mode": "any"}
+        fields |= {"id": str(number), "question": f"Question {question}?"}
+        examples.append(example(human, metadata={"answerer": ANSWERERS[answerer]}, **fields))
         verdict = scored(label, 0.5 + judge.random() / 2, rest, str(number), judge="made-up")
         missing = unscored_every and number % unscored_every == 0
         verdicts.append(unscored(str(number)) if missing else verdict)
@@ -95,18 +88,9 @@ def typed_records() -> tuple[list[LabelledExample], list[Verdict]]:
     """One example for each of ``PEOPLE_AND_JUDGE``."""
     examples, verdicts = [], []
     for i, (people, judge) in enumerate(PEOPLE_AND_JUDGE):
-        examples.append(
-            LabelledExample(
-                id=str(i),
-                task="hieval-ea",
-                question=f"Which {i}?",
-                references=("7",),
-                responses=("8",),
-                label=people,
-            )
-        )
+        examples.append(example(people, id=str(i), task="hieval-ea", question=f"Which {i}?"))
         score, _, kind = judge.partition("; ")
-        verdicts.append(Verdict(id=str(i), status="scored", label=score, error_type=kind or None))
+        verdicts.append(scored(score, id=str(i), error_type=kind or None))
     return examples, verdicts
 
 

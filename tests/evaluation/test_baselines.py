@@ -34,10 +34,8 @@ def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("42", 42),
         (" 1,234.5 ", 1234.5),
         ("-.5", -0.5),
-        ("5%", 0.05),
         ("12 %", 0.12),
         ("1e3", 1000),
         ("1,23", None),
@@ -45,7 +43,6 @@ def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
         ("10²", None),
         ("nan", None),
         ("1e999", None),
-        ("", None),
     ],
 )
 def test_parse_number(text: str, expected: float | None) -> None:
@@ -58,11 +55,7 @@ def test_parse_number(text: str, expected: float | None) -> None:
         ("red, green and blue", "Correct"),
         ("Blue; the red\ngreen", "Correct"),
         ("red, blue", "Partial"),
-        ("red", "Partial"),
-        ("red, yellow", "Wrong"),
         ("red, green, blue, yellow", "Wrong"),
-        ("yellow", "Wrong"),
-        ("", "Wrong"),
         (", and", "Wrong"),
     ],
 )
@@ -74,12 +67,9 @@ def test_exact_match_all_is_set_comparison(response: str, label: str) -> None:
     ("response", "reference", "label"),
     [
         ("105", "100", "Correct"),
-        ("95", "100", "Correct"),
         ("105.1", "100", "Wrong"),
         ("-105", "-100", "Correct"),
-        ("1,040", "1000", "Correct"),
         ("52%", "0.5", "Correct"),
-        ("52%", "50", "Wrong"),
         ("0", "0.0", "Correct"),
         ("0.01", "0", "Wrong"),
         ("Paris", "paris.", "Correct"),
@@ -104,9 +94,8 @@ def test_containment() -> None:
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("mode", ["any", "all"])
 def test_nothing_said_or_nothing_to_compare_with_is_wrong(name: str, mode: str) -> None:
-    assert RULES[name](ask(" ", "Seine", "Loire", mode=mode)) == "Wrong"
-    assert RULES[name](ask("Seine", mode=mode)) == "Wrong"
-    assert RULES[name](ask("Seine", "", mode=mode)) == "Wrong"
+    for response, references in ((" ", ("Seine", "Loire")), ("Seine", ()), ("Seine", ("",))):
+        assert RULES[name](ask(response, *references, mode=mode)) == "Wrong"
 
 
 def test_verdicts_of_a_rule_and_of_the_majority() -> None:
@@ -133,9 +122,7 @@ def pair(first: str, second: str, label: str = "A", **fields: object) -> Labelle
     ("first", "second", "longer", "nearer"),
     [
         ("It is the red fox.", "A wolf, which hunts at night.", "B", "A"),
-        ("A dog.", "The fox.", "B", "B"),
         ("red fox", "the  red fox ", "B", "None"),
-        ("A cat", "A dog", "None", "None"),
         ("", "   ", "None", "None"),
     ],
 )
@@ -175,22 +162,13 @@ def test_the_regression_learns_what_wins_from_other_questions() -> None:
 
 
 def of_task(number: int, task: str, variant: str, label: str) -> LabelledExample:
-    return LabelledExample(
-        id=str(number),
-        task=task,
-        variant=variant,
-        question=f"Question {number}",
-        references=("a",),
-        responses=("b",),
-        label=label,
-    )
+    question = f"Question {number}"
+    return example(label, id=str(number), task=task, variant=variant, question=question)
 
 
 def labelled_as(*labels: str | None) -> list[Verdict]:
     return [
-        Verdict(
-            id=str(number), status="scored" if label else "abstain", label=label, judge="somebody"
-        )
+        Verdict(id=str(number), status="scored" if label else "abstain", label=label)
         for number, label in enumerate(labels)
     ]
 
@@ -247,17 +225,14 @@ def embed(texts: list[str]) -> Floats:
 
 def near_rows() -> list[LabelledExample]:
     """Right where the response is near one of two references, whatever its words."""
-    return [
-        example(
-            "Correct" if number % 2 == 0 else "Wrong",
-            id=str(number),
-            question=f"Question {number // 2}?",
-            references=(WORDS[number // 2 % 6], "granite"),
-            responses=(WORDS[(number // 2 + (0 if number % 2 == 0 else 2)) % 6],),
-            reference_mode="any",
-        )
-        for number in range(60)
-    ]
+    rows = []
+    for number in range(60):
+        question, is_wrong = divmod(number, 2)
+        said, references = WORDS[(question + 2 * is_wrong) % 6], (WORDS[question % 6], "granite")
+        fields = {"references": references, "responses": (said,), "reference_mode": "any"}
+        fields |= {"id": str(number), "question": f"Question {question}?"}
+        rows.append(example("Wrong" if is_wrong else "Correct", **fields))
+    return rows
 
 
 def test_nearness_to_a_reference_decides() -> None:

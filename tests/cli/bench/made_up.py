@@ -5,12 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from cli.main import app
 from judging.errors import CustosError
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.clients.remote.test_judge import better
 from tests.serve.made_up import FakeJudge
@@ -38,7 +36,7 @@ class Grader(FakeJudge):
 
 
 def run(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, ["bench", *map(str, arguments)], catch_exceptions=False)
+    return custos("bench", *arguments)
 
 
 def write(path: Path, content: Any) -> Path:

@@ -9,13 +9,14 @@ import yaml
 
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from judging.judge import Judge
-from judging.judge.card import JudgeCard
 from judging.tasks import TASKS, get_task
 from judging.tasks import base as tasks
 from serve.queue.service import Service
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
+from tests.cli.made_up import succeed
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders
+from tests.serve.made_up import card_of
 from tests.serve.sockets import serving
 
 MINE = ("--judge", "j")
@@ -37,8 +38,7 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
     assert (read(run_file)["cost"], read(run_file)["requests"]) == ("free", 5)
     assert read(run_file)["seconds"] > 0
 
-    shown = run("table", "charthal", "--graded", out, "--json", table)
-    assert shown.exit_code == 0
+    shown = succeed("bench", "table", "charthal", "--graded", out, "--json", table)
     assert read(table)["overall"] == {"correct": 3, "total": 5, "score": 60}
     assert read(table)["per_cell"]["desc_irrel"] == {"correct": 0, "total": 2, "score": 0}
     for text in ("100.0% scored", "judges: fake/charthal", "GPT-5-mini", "27.02"):
@@ -98,16 +98,6 @@ def test_mistakes_are_one_line(
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
-
-
-def test_files_that_are_read_are_never_overwritten(judge: Grader, tmp_path: Path) -> None:
-    said = charthal_responses("x")
-    items = write(tmp_path / "items.json", said)
-    for out in (tmp_path / "in.json", items):
-        done = grade(tmp_path, said, *MINE, "--items", items, "--out", out)
-        assert done.exit_code == 2
-        assert f"--out '{out}': that is another file of this command" in done.stderr
-        assert read(out) == said
 
 
 def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_path: Path) -> None:
@@ -241,25 +231,16 @@ def test_a_prompt_with_the_official_marks_is_the_whole_message(
     assert [row["score"] for row in read(tmp_path / "out.json").values()] == [score]
 
 
-def test_a_local_judge_refuses_whole_prompts(
-    tiny_folders: Callable[[str], str], official: Path, tmp_path: Path
+def test_local_judges_refuse_whole_prompts_and_trained_ones_every_wording(
+    judge: Grader, official: Path, tmp_path: Path
 ) -> None:
-    options = ("--judge", tiny_folders("qwen2_5_vl"), "--rubric-file", official)
-    done = grade(tmp_path, charthal_responses("x"), *options)
-    assert done.exit_code == 2
-    assert "holds whole prompts, which a chat model alone takes" in done.stderr
-
-
-def test_a_trained_judge_refuses_a_users_wording(
-    judge: Grader, rubrics: Path, tmp_path: Path
-) -> None:
-    judge.card = JudgeCard(
-        backbone="none", backbone_version="none", tasks={"charthal": ("desc",)}, instructions={}
-    )
-    done = grade(tmp_path, charthal_responses("x"), "--judge", "j", "--rubric-file", rubrics)
-    assert done.exit_code == 2
-    assert "judge 'fake' was trained under other instructions" in done.stderr
-    assert judge.batches == []
+    trained = card_of({"charthal": ("desc",)})
+    for card, fault in ((None, "holds whole prompts"), (trained, "under other instructions")):
+        judge.card = card
+        done = grade(tmp_path, charthal_responses("x"), *MINE, "--rubric-file", official)
+        assert done.exit_code == 2
+        assert fault in done.stderr
+        assert judge.batches == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from tests.cli.bench.made_up import Grader, charthal_responses, grade, read, run, write
+from tests.cli.made_up import succeed
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.published_files import needs_published, published
 
@@ -19,8 +20,9 @@ def graded_files(tmp_path: Path) -> list[Path]:
     for name, responses in said.items():
         source = write(tmp_path / f"{name}.response.json", charthal_responses(*responses))
         files.append(tmp_path / f"{name}.eval.json")
-        done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", files[-1])
-        assert done.exit_code == 0, done.stderr
+        succeed(
+            "bench", "grade", "charthal", "--responses", source, "--judge", "j", "--out", files[-1]
+        )
     return files
 
 
@@ -28,8 +30,9 @@ def test_two_models_in_every_form(judge: Grader, tmp_path: Path) -> None:
     weak, strong = graded_files(tmp_path)
     out = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "html")}
     options = [part for kind, file in out.items() for part in (f"--{kind}", file)]
-    done = run("table", "charthal", f"weak={weak}", strong, *options)
-    assert done.exit_code == 0, done.stderr
+    command = ("table", "charthal", f"weak={weak}", strong, *options)
+    for _ in range(2):  # files of the command itself are replaced
+        done = succeed("bench", *command)
     result = read(out["json"])
     assert list(result["models"]) == ["strong", "weak"]
     assert result["models"]["strong"]["overall"] == {"correct": 3, "total": 4, "score": 75}
@@ -44,6 +47,11 @@ def test_two_models_in_every_form(judge: Grader, tmp_path: Path) -> None:
     names = [row.split("|")[1].strip(" *") for row in rows]
     assert names.index("strong") < names.index("Qwen2.5-VL-72B-Instruct")
     assert names.index("weak") + 1 == names.index("GPT-5-nano (high)")
+    for kind, mine in (("markdown", "# charthal\n"), ("html", "<title>charthal: mine</title>")):
+        out[kind].write_text(mine)
+        assert f"--{kind} '{out[kind]}': exists and is no earlier" in run(*command).stderr
+        assert out[kind].read_text() == mine
+        out[kind].unlink()
 
 
 def test_people_of_one_model(judge: Grader, tmp_path: Path) -> None:
@@ -52,8 +60,7 @@ def test_people_of_one_model(judge: Grader, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     command = ("table", "charthal", f"weak={weak}", f"strong={strong}")
     options = ("--people", f"weak={people}", "--random-sample", "--json", out)
-    done = run(*command, *options)
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *command, *options)
     assert "corrected score: " in done.stdout
     assert "overall, corrected by people" in read(out)["tables"][0]["columns"]
     assert read(out)["models"]["weak"]["corrected"]["corrected"]["n"] == 2
@@ -86,8 +93,7 @@ def test_a_report_on_the_judge_corrects_the_score(judge: Grader, tmp_path: Path)
     command = ("table", "charthal", "--graded", strong, *files)
     assert "uncorrected" in run(*command).stdout
     assert (tmp_path / "p.html").read_text().count('class="item"') == 4
-    done = run(*command, "--measured", folder)
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *command, "--measured", folder)
     judged = read(out)["judged"]
     assert (judged["raw"]["value"], judged["corrected"]["value"]) == (75, pytest.approx(50))
     assert judged["added_width"] > 0
@@ -113,13 +119,11 @@ def test_simplevqa_from_answers_of_two_models_to_the_table(judge: Grader, tmp_pa
         for number in range(8)
     ]
     source, out = write(tmp_path / "SimpleVQA.json", rows), tmp_path / "judged.json"
-    done = run("grade", "simplevqa", "--responses", source, "--judge", "j", "--out", out)
-    assert done.exit_code == 0, done.stderr
+    succeed("bench", "grade", "simplevqa", "--responses", source, "--judge", "j", "--out", out)
     assert [row["judge_res"]["g4o_response"] for row in read(out)] == [{"conclusion": "正确"}] * 8
     table, page = tmp_path / "table.json", tmp_path / "page.html"
     for arguments in ((out,), ("--graded", out)):
-        done = run("table", "simplevqa", *arguments, "--json", table, "--html", page)
-        assert done.exit_code == 0, done.stderr
+        succeed("bench", "table", "simplevqa", *arguments, "--json", table, "--html", page)
         models = read(table)["models"]
         shares = {name: model["overall"]["CO"] for name, model in models.items()}
         assert shares == {"g4o": 1, "qwen": 0.25}
@@ -136,8 +140,7 @@ def test_the_real_half_in_a_clone_of_the_repository(tmp_path: Path) -> None:
     source = published("charthal") / "gpt-5-mini.dev.eval.json"
     shutil.copyfile(source, results / "eval.json")
     out = tmp_path / "out.json"
-    done = run("table", "charthal", tmp_path, "--json", out)
-    assert done.exit_code == 0, done.stderr
+    succeed("bench", "table", "charthal", tmp_path, "--json", out)
     official = list(json.loads(source.read_text()).values())
     score = 100 * sum(row["score"] for row in official) / len(official)
     [model] = read(out)["models"].values()
@@ -155,17 +158,14 @@ def test_an_example_is_graded_and_makes_a_table(
     judge: Grader, name: str, suffix: str, tmp_path: Path
 ) -> None:
     responses, graded = tmp_path / f"in.{suffix}", tmp_path / f"graded.{suffix}"
-    written = run("example", name, "--out", responses)
-    assert written.exit_code == 0, written.stderr
+    written = succeed("bench", "example", name, "--out", responses)
     count, command = written.stdout.splitlines()
     assert count == f"2 items with responses: {responses}"
     words = command.removeprefix("grade them: custos bench ").split()
     words[words.index("graded.json")] = str(graded)
-    done = run(*words)
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *words)
     assert "2 items graded, 0 without a label" in done.stdout
-    table = run("table", name, "--graded", graded)
-    assert table.exit_code == 0, table.stderr
+    table = succeed("bench", "table", name, "--graded", graded)
     assert "- to -" not in table.stdout, "what has no interval has a dash"
 
 

@@ -1,19 +1,17 @@
 """Tournaments: from files to the ranking, what is kept, refused and graded again."""
 
 import errno
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.files.records import read_records
 from judging.types import LabelledExample, Verdict
 from tests.cli.bench.made_up import fail_on, read, run, write
+from tests.cli.made_up import succeed, write_lines
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from train import truthful_judge
 
@@ -44,8 +42,7 @@ def play(fake: FakeServer, tmp_path: Path) -> tuple[str | Path, ...]:
 def test_from_files_to_the_win_matrix(
     fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
-    done = run(*play)
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *play)
     out, table = tmp_path / "m.jsonl", read(tmp_path / "table.json")
     # x 9 1 7, y 5 7 1, z 3 3 3: who says more wins
     for first, second in (("x", "y"), ("x", "z"), ("y", "z")):
@@ -75,8 +72,7 @@ def test_people_on_some_matches_correct_the_ranking(
     people = write(tmp_path / "people.json", rows)
     refused = run(*play, "--people", people)
     assert refused.exit_code == 2 and "--random-sample" in refused.stderr
-    done = run(*play, "--people", people, "--random-sample")
-    assert done.exit_code == 0, done.stderr
+    done = succeed("bench", *play, "--people", people, "--random-sample")
     found = read(tmp_path / "table.json")["by_people"]
     assert found["n"] == 8
     assert list(found["models"]) == ["z", "y", "x"]
@@ -93,8 +89,7 @@ def test_people_on_some_matches_correct_the_ranking(
 
 def test_names_in_brackets_are_printed_as_they_are(play: tuple[str | Path, ...]) -> None:
     named = [str(text).replace("x=", "x[low]=").replace("y=", "y[/high]=") for text in play]
-    done = run(*named)
-    assert done.exit_code == 0
+    done = succeed("bench", *named)
     assert done.stdout.count("x[low]") == done.stdout.count("y[/high]") == 3
 
 
@@ -109,7 +104,7 @@ def test_a_tournament_is_kept_until_it_is_ranked(
         refused = run(*play)
     assert refused.exit_code == 2
     assert len(fake.seen) == 18
-    assert run(*play).exit_code == 0
+    succeed("bench", *play)
     assert len(fake.seen) == 18
     assert not (tmp_path / "m.jsonl.partial").exists()
 
@@ -130,9 +125,6 @@ def test_what_a_ranking_is_held_against_is_read_before_anyone_is_asked(
     [
         (("--out", "x.json"), "--out 'x.json': that is another file"),
         (("--out", "new.json"), "--out 'new.json': expected a file ending in .jsonl"),
-        (("--out", "./items.json"), "--out 'items.json': that is another file"),
-        (("--json", "items.json"), "--json 'items.json': that is another file"),
-        (("--json", "m.jsonl"), "--out 'm.jsonl': that is another file"),
         (("--against", "m.jsonl"), "m.jsonl: no such file"),
     ],
 )
@@ -163,11 +155,6 @@ def test_the_documented_tournament_reads_the_recipes_judge_as_it_was_trained() -
         assert f"--judge {recipe['run']['output']} --critique" in example
 
 
-def custos(*arguments: object) -> None:
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
-
-
 def critic(seen: Seen) -> Say:
     """A strong model that writes a short critique and ends in people's label."""
     [label] = LABEL.findall(seen.text)
@@ -187,13 +174,13 @@ def test_a_judge_of_hidden_references_plays_without_any(
         for n in range(12)
     ]
     source, data, judge = (tmp_path / name for name in ("pairs.jsonl", "data", "judge"))
-    source.write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    write_lines(source, pairs)
     fake.answer = critic
     server = ("--base-url", fake.url, "--model", "strong")
-    custos("prep", "critiques", "--source", source, *server, "--out", tmp_path / "written")
+    succeed("prep", "critiques", "--source", source, *server, "--out", tmp_path / "written")
     written = ("--source", tmp_path / "written" / "conversations.jsonl", "--out", data)
     sizes = ("--val", 4, "--cal", 0, "--test", 0)
-    custos("prep", "truthful", *written, "--reference-answer", "hidden", *sizes)
+    succeed("prep", "truthful", *written, "--reference-answer", "hidden", *sizes)
     recipe = {
         "backbone": small,
         "data": {"train": [str(data / "train.jsonl")], "val": str(data / "val.jsonl")},
@@ -210,8 +197,7 @@ def test_a_judge_of_hidden_references_plays_without_any(
     question = {"question": "How many boats?", "options": ["1", "2"], "answer": "A"}
     items = [{"question_id": f"q{n}", **question} for n in range(2)]
     files = files_of(tmp_path, items, x="two nine", y="nine two")
-    done = run(*files, "--judge", judge, "--out", tmp_path / "matches.jsonl")
-    assert done.exit_code == 0, done.output
+    done = succeed("bench", *files, "--judge", judge, "--out", tmp_path / "matches.jsonl")
     assert "2 matches on 2 questions" in done.output
     verdicts = [verdict for _, verdict in read_records(tmp_path / "matches.jsonl", Verdict)]
     for verdict in verdicts:

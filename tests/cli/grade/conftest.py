@@ -3,11 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.judge import Judge
-from tests.cli.grade.made_up import Run, write
+from tests.cli.grade.made_up import Run
+from tests.cli.made_up import custos, write_lines
 from tests.serve.made_up import FakeJudge
 
 
@@ -23,8 +22,7 @@ def run(judge: FakeJudge, tmp_path: Path) -> Run:
     def run(rows: Sequence[Any] | None, *options: str, out: str = "out.jsonl") -> Any:
         source = tmp_path / "in.jsonl"
         if rows is not None:
-            write(source, rows)
-        arguments = ["grade", "--judge", "fake", "--in", str(source), "--out", str(tmp_path / out)]
-        return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+            write_lines(source, rows)
+        return custos("grade", "--judge", "fake", "--in", source, "--out", tmp_path / out, *options)
 
     return run

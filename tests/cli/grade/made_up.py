@@ -1,7 +1,6 @@
 """Rows to grade, and files of them."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,6 @@ from tests.serve.made_up import FakeJudge, row
 
 Run = Callable[..., Any]
 REPOSITORY = Path(__file__).parents[3]
-
-
-def write(path: Path, rows: Sequence[Any]) -> None:
-    lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
-    path.write_text("".join(f"{line}\n" for line in lines))
-
-
-def read(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def many(count: int) -> list[dict[str, Any]]:

@@ -14,7 +14,8 @@ import pytest
 from typer.main import get_command
 
 from cli.main import app
-from tests.cli.grade.made_up import failing_on_rome, many, write
+from tests.cli.grade.made_up import failing_on_rome, many
+from tests.cli.made_up import write_lines
 from tests.failing_files import FailingFiles
 from tests.serve.made_up import FakeJudge
 
@@ -56,7 +57,7 @@ class Grading:
         self.folder = folder
         self.source = folder / "in.jsonl"
         self.outputs = [folder / "out.jsonl", folder / "out.csv"]
-        write(self.source, ROWS)
+        write_lines(self.source, ROWS)
         for output in self.outputs:
             output.write_bytes(OLD[output.suffix])
         self._judge = judge

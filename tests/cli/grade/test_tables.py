@@ -10,11 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
-from tests.cli.grade.made_up import REPOSITORY, Run, many, read, write
-from tests.cli.made_up import read_csv
+from tests.cli.grade.made_up import REPOSITORY, Run, many
+from tests.cli.made_up import read_csv, read_lines, succeed, write_lines
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -24,7 +22,8 @@ def test_a_table_has_the_users_columns_and_the_verdict_beside(
 ) -> None:
     rows = [row("=1+1", id="-5", metadata={"a": [1]}), "{", row(id="z", label="Wrong")]
     assert run(rows, "--csv", str(tmp_path / name)).exit_code == 1
-    assert [v["status"] for v in read(tmp_path / "out.jsonl")] == ["scored", "invalid", "scored"]
+    statuses = [verdict["status"] for verdict in read_lines(tmp_path / "out.jsonl")]
+    assert statuses == ["scored", "invalid", "scored"]
     columns: list[str]
     if name.endswith("parquet"):
         table = pq.read_table(tmp_path / name)
@@ -61,7 +60,7 @@ def test_needs_review_says_nothing_where_no_risk_was_stated(
             texts = [cells["needs_review"] for cells in read_csv(tmp_path / name)]
             cells = [{"": None, "true": True, "false": False}[text] for text in texts]
         assert cells == expected, options
-        flags = [verdict.get("needs_review", False) for verdict in read(tmp_path / "out.jsonl")]
+        flags = [line.get("needs_review", False) for line in read_lines(tmp_path / "out.jsonl")]
         assert flags == [False] * 3, "whole verdicts stay as they are"
         (tmp_path / "out.jsonl.partial").unlink()
 
@@ -89,9 +88,8 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
         'no,empty,q,gold,answer\n-1,,"What, then?",Paris,Paris\n,,x,Paris,"a\nb"\n\n2,,x,Paris\n'
     )
     maps = ["--map", "question=q", "--map", "references=gold", "--map", "response=answer"]
-    files = ["--in", str(source), "--out", str(tmp_path / "graded.csv")]
-    command = ["grade", "--judge", "fake", *files, *maps]
-    assert CliRunner().invoke(app, command).exit_code == 0
+    files = ["--in", source, "--out", tmp_path / "graded.csv"]
+    succeed("grade", "--judge", "fake", *files, *maps)
     with (tmp_path / "graded.csv").open(encoding="utf-8-sig", newline="") as file:
         header, *lines = csv.reader(file)
     assert header[:6] == ["no", "empty", "q", "gold", "answer", "status"]
@@ -103,10 +101,8 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
     day = datetime.date(2026, 1, 2)
     table = pa.table({"day": [day], "none": pa.array([None], pa.int32())} | column_of(row()))
     pq.write_table(table, tmp_path / "in.parquet")
-    files = ["--in", str(tmp_path / "in.parquet"), "--out", str(tmp_path / "graded.parquet")]
-    command = ["grade", "--judge", "fake", *files, "--map", "question=question"]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    files = ["--in", tmp_path / "in.parquet", "--out", tmp_path / "graded.parquet"]
+    succeed("grade", "--judge", "fake", *files, "--map", "question=question")
     graded = pq.read_table(tmp_path / "graded.parquet")
     assert graded.schema.types[:3] == table.schema.types[:3]
     assert graded.to_pylist()[0]["day"] == day
@@ -138,8 +134,7 @@ def test_a_csv_file_is_written_with_the_delimiter_of_the_source(
     cells = [("question", "references", "response"), ("Which, then?", "Paris", "a;b")]
     with source.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(cells)
-    command = ["grade", "--judge", "fake", "--in", str(source), "--out", str(out)]
-    assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    succeed("grade", "--judge", "fake", "--in", source, "--out", out)
     with out.open(encoding="utf-8-sig", newline="") as file:
         header, line = csv.reader(file, delimiter=delimiter)
     assert [tuple(header[:3]), tuple(line[:3])] == cells
@@ -169,7 +164,7 @@ app()
 @pytest.mark.usefixtures("forking_python")
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
 def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: str) -> None:
-    write(tmp_path / "in.jsonl", many(20))
+    write_lines(tmp_path / "in.jsonl", many(20))
     files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / name)]
     script = FULL_DISK.format(repository=str(REPOSITORY))
     command = [sys.executable, "-c", script, "grade", "--judge", "fake", *files]
@@ -178,13 +173,13 @@ def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: st
     errors = [line for line in done.stderr.splitlines() if "grading" not in line]
     assert errors == [f"error: {tmp_path / name}: File too large"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", f"{name}.partial"]
-    assert len(read(tmp_path / f"{name}.partial")) == 20
+    assert len(read_lines(tmp_path / f"{name}.partial")) == 20
 
 
 def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Path) -> None:
     rows = [row(judge="fake"), row(task="hieval-ea"), row(task="hieval-qs"), row()]
     assert run(rows, "--task", "hieval-qs").exit_code == 1
-    verdicts = read(tmp_path / "out.jsonl")
+    verdicts = read_lines(tmp_path / "out.jsonl")
     assert [v["status"] for v in verdicts] == ["invalid", "invalid", "scored", "scored"]
     assert [v["message"] for v in verdicts[:2]] == [
         "field 'judge': rows of files name no judge; name it with --judge",
@@ -200,7 +195,7 @@ def test_thoughts_are_graded_if_that_is_wanted(
 ) -> None:
     rows = [row("<think>Paris?</think>Rome"), row("<think>Rome?</think>Paris")]
     assert run(rows, *options, "--csv", str(tmp_path / "out.csv")).exit_code == 0
-    verdicts = read(tmp_path / "out.jsonl")
+    verdicts = read_lines(tmp_path / "out.jsonl")
     assert [verdict["label"] for verdict in verdicts] == [label, "Correct"]
     written = [cells["response"] for cells in read_csv(tmp_path / "out.csv")]
     assert written == [each["response"] for each in rows], "the raw text stays"

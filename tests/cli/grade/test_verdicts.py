@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from cli.shared.verdicts import write_verdicts
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
-from tests.cli.grade.made_up import Run, failing_on_rome, many, read, write
+from tests.cli.grade.made_up import Run, failing_on_rome, many
+from tests.cli.made_up import custos, read_lines, succeed, write_lines
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
@@ -23,7 +22,7 @@ from tests.serve.sockets import serving_judges
 def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
     result = run([row("Paris", id="x"), row("Rome"), row("in Paris")])
     assert result.exit_code == 0
-    verdicts = read(tmp_path / "out.jsonl")
+    verdicts = read_lines(tmp_path / "out.jsonl")
     assert [(v["id"], v["label"]) for v in verdicts] == [
         ("x", "Correct"),
         ("2", "Wrong"),
@@ -51,7 +50,7 @@ def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path
     rows = [row(), '{"question": ', row(references=[]), row(nonsense=1, id="n"), row("Rome")]
     result = run(rows)
     assert result.exit_code == 1
-    verdicts = read(tmp_path / "out.jsonl")
+    verdicts = read_lines(tmp_path / "out.jsonl")
     assert [(v["row"], v["id"], v["status"]) for v in verdicts] == [
         (1, "1", "scored"),
         (2, "2", "invalid"),
@@ -78,7 +77,8 @@ def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path
     judge.batches.clear()
     assert run([row(), row("in Paris"), row("Rome")]).exit_code == 0
     assert judge.batches == [["2"]]
-    assert [v["label"] for v in read(tmp_path / "out.jsonl")] == ["Correct", "Correct", "Wrong"]
+    labels = [verdict["label"] for verdict in read_lines(tmp_path / "out.jsonl")]
+    assert labels == ["Correct", "Correct", "Wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
@@ -103,7 +103,7 @@ def test_a_source_that_changes_meanwhile_is_noticed(
     answer = judge.verdict_on
 
     def change(request: JudgeRequest, confidence: float) -> Verdict:
-        write(tmp_path / "in.jsonl", [row("Rome")])
+        write_lines(tmp_path / "in.jsonl", [row("Rome")])
         return answer(request, confidence)
 
     monkeypatch.setattr(judge, "verdict_on", change)
@@ -118,7 +118,7 @@ def test_outputs_that_are_refused(run: Run, tmp_path: Path, out: str) -> None:
     result = run([row()], out=out)
     assert result.exit_code == 2
     assert f"error: --out '{tmp_path / out}': " in result.stderr
-    assert read(tmp_path / "in.jsonl") == [row()]
+    assert read_lines(tmp_path / "in.jsonl") == [row()]
 
 
 def test_an_empty_file(run: Run, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_empty_file(run: Run, tmp_path: Path) -> None:
 def test_pipes_are_refused(option: str, name: str) -> None:
     files = {"--in": "in.jsonl", "--out": "out.jsonl"} | {option: name}
     arguments = [part for pair in files.items() for part in pair]
-    result = CliRunner().invoke(app, ["grade", *arguments])
+    result = custos("grade", *arguments)
     assert result.exit_code == 2
     assert f"error: {option} '-': name a file; " in result.stderr
 
@@ -148,7 +148,7 @@ def test_no_other_run_begins_while_the_verdicts_are_written(
     monkeypatch.setattr("cli.grade.write_verdicts", slowly)
     assert run(many(3)).exit_code == 0
     assert "another run is writing it" in meanwhile[0].stderr
-    assert len(read(tmp_path / "out.jsonl")) == 3
+    assert len(read_lines(tmp_path / "out.jsonl")) == 3
 
 
 def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
@@ -164,11 +164,9 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     monkeypatch.setattr("cli.shared.judges.untrained_judge", lambda _: untrained)
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
     other = {"task": "simplevqa", "variant": "english", **row()}
-    write(tmp_path / "in.jsonl", [pair, row(), other, pair])
-    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")]
-    result = CliRunner().invoke(app, ["grade", *files], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    verdicts = read(tmp_path / "out.jsonl")
+    write_lines(tmp_path / "in.jsonl", [pair, row(), other, pair])
+    succeed("grade", "--in", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl")
+    verdicts = read_lines(tmp_path / "out.jsonl")
     assert [v.get("judge") for v in verdicts] == [
         *("pairs/truthful-pair", "quick/hieval-qs"),
         *("untrained/simplevqa", "pairs/truthful-pair"),
@@ -193,7 +191,7 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
     done = run(None, "--batch", "4", "--retry-failed")
     assert judge.batches == [["1", "4", "7", "10"]]
     assert "--retry-failed" not in done.stderr
-    assert [v["label"] for v in read(out)] == [*["Wrong", "Correct", "Correct"] * 3, "Wrong"]
+    assert [v["label"] for v in read_lines(out)] == [*["Wrong", "Correct", "Correct"] * 3, "Wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
@@ -203,12 +201,9 @@ ROWS = (("Paris", "The capital is Paris."), ("Paris", "I think it is Rome."))
 
 @pytest.mark.usefixtures("embedded", "forking_python")
 def test_grading_writes_no_notices(tmp_path: Path) -> None:
-    source = tmp_path / "rows.jsonl"
-    lines = [
-        json.dumps({"question": "What is the capital of France?", "reference_mode": "any"} | row)
-        for row in ({"references": [right], "response": response} for right, response in ROWS)
-    ]
-    source.write_text("\n".join(lines), encoding="utf-8")
+    asked = {"question": "What is the capital of France?", "reference_mode": "any"}
+    rows = [asked | {"references": [right], "response": response} for right, response in ROWS]
+    source = write_lines(tmp_path / "rows.jsonl", rows)
     files = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
     done = subprocess.run(
         [sys.executable, "-c", CUSTOS, "grade", "--judge", "embedded-qs", *files],
@@ -221,47 +216,39 @@ def test_grading_writes_no_notices(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if not line.startswith(ours)] == []
 
 
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_the_key_comes_from_where_doctor_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text(json.dumps(row("Paris")) + "\n")
+    source = write_lines(tmp_path / "in.jsonl", [row("Paris")])
+    out = tmp_path / "out.jsonl"
     monkeypatch.setenv("CUSTOS_KEY", "a-key-of-sixteen")
     monkeypatch.setenv("OTHER_KEY", "another-of-sixteen")
     for key, options in (("a-key-of-sixteen", []), ("another-of-sixteen", ["OTHER_KEY"])):
         with serving_judges({"fake": FakeJudge()}, keys=(key,)) as url:
             named = [part for name in options for part in ("--key-env", name)]
-            run("grade", "--judge", url, "--in", source, "--out", out, *named)
+            succeed("grade", "--judge", url, "--in", source, "--out", out, *named)
 
 
 def test_services_share_the_rows(tmp_path: Path) -> None:
-    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    out = tmp_path / "out.jsonl"
     responses = ["Paris" if number % 2 else "Rome" for number in range(60)]
-    source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
+    source = write_lines(tmp_path / "in.jsonl", map(row, responses))
     judges = [FakeJudge(), FakeJudge()]
     with (
         serving_judges({"fake": judges[0]}) as first,
         serving_judges({"fake": judges[1]}) as second,
     ):
         command = ["grade", "--in", source, "--out", out, "--judge", first, "--judge", second]
-        assert "60 scored" in run(*command, "--judge", "http://127.0.0.1:9")
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
+        assert "60 scored" in succeed(*command, "--judge", "http://127.0.0.1:9").output
+    lines = read_lines(out)
     assert [line["row"] for line in lines] == list(range(1, 61))
     assert [line["label"] == "Correct" for line in lines] == [r == "Paris" for r in responses]
 
 
 def test_several_judges_must_be_services(tmp_path: Path) -> None:
-    source = tmp_path / "in.jsonl"
-    source.write_text(json.dumps(row("Paris")) + "\n")
+    source = write_lines(tmp_path / "in.jsonl", [row("Paris")])
     command = ["grade", "--judge", "http://127.0.0.1:9", "--judge", "embedded-qs"]
-    options = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
-    result = CliRunner().invoke(app, [*command, *options])
+    result = custos(*command, "--in", source, "--out", tmp_path / "out.jsonl")
     assert result.exit_code == 2
     assert "error: --judge embedded-qs: several judges share the rows" in result.stderr
 
@@ -277,6 +264,6 @@ def test_bench_grade(tmp_path: Path) -> None:
         json.dumps({"1": item | {"response": "40 mm"}, "2": item | {"response": "9"}})
     )
     with serving_judges({"knowing": KnowingJudge(tasks=("charthal",))}) as url:
-        run("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
+        succeed("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
     graded = json.loads(out.read_text())
     assert (graded["1"]["score"], graded["2"]["score"]) == (1, 0)

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from cli.main import app
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos, write_lines
 from tests.serve.made_up import FakeJudge, row
 
 RESPONSES = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice")
@@ -43,13 +41,11 @@ def write_answers(path: Path, num_rows: int, per_group: int = 1) -> Path:
         response = RESPONSES[number % len(RESPONSES)]
         fields = {"label": label_of(response), "group": str(number // per_group)}
         rows.append(row(response, **fields, **({} if number else {"id": "first"})))
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in rows))
-    return path
+    return write_lines(path, rows)
 
 
 def run(data: Path, out: Path, *options: str, judge: str = "run") -> Any:
-    arguments = ["eval", judge, "--data", str(data), "--out", str(out), *options]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return custos("eval", judge, "--data", data, "--out", out, *options)
 
 
 def report_of(out: Path, name: str = "report.json") -> dict[str, Any]:

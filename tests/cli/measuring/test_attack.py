@@ -7,18 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from cli.eval import compare
-from cli.main import app
 from evaluation.correction.label_plan import Questions, gate_needs, rate_needs
 from evaluation.outcomes import save_evaluation
-from judging.errors import CustosError, FieldError
+from judging.errors import FieldError
 from judging.files.records import write_records
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos, succeed
 from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.evaluation.attacks.made_up import example, examples
 from tests.evaluation.made_up import evaluation, scored
@@ -55,9 +52,8 @@ def run(tmp_path: Path) -> Run:
     write_records(tmp_path / "data.jsonl", [*examples(), wrong])
 
     def run(*options: str, out: str = "out") -> Any:
-        data, folder = str(tmp_path / "data.jsonl"), str(tmp_path / out)
-        arguments = ["attack", "fake", "--data", data, "--out", folder, *options]
-        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+        files = ("--data", tmp_path / "data.jsonl", "--out", tmp_path / out)
+        return custos("attack", "fake", *files, *options)
 
     return run
 
@@ -151,68 +147,32 @@ def test_failed_rows_are_kept_to_be_graded_again(
     assert not list((tmp_path / "out").glob("*.partial"))
 
 
-@pytest.fixture
-def compare_app() -> typer.Typer:
-    compare_app = typer.Typer()
-    compare_app.command()(compare)
-    return compare_app
-
-
-@pytest.fixture
-def two_runs(tmp_path: Path) -> tuple[str, str]:
+def test_a_comparison_is_printed_and_replaces_an_earlier_one_alone(tmp_path: Path) -> None:
     for name, accuracy in (("a", 0.6), ("b", 0.9)):
         save_evaluation(tmp_path / name, *evaluation(accuracy=accuracy, seed=int(accuracy * 10)))
-    return str(tmp_path / "a"), str(tmp_path / "b")
+    folders = [tmp_path / name for name in "ab"]
+    for out in (tmp_path / "out.json", tmp_path / "b" / "comparison.json"):
+        for _ in range(2):
+            result = succeed("compare", *folders, "--json", out)
+        assert "| metric | A | B | B - A, 95 % interval |" in result.stdout
+        written = json.loads(out.read_text())
+        assert written["n_common"] == 180
+        assert f"Only B right: {written['n_only_b_right']}." in result.stdout
+        out.write_text('{"question": "mine"}\n')
+    for mine in (tmp_path / "out.json", tmp_path / "b" / "verdicts.jsonl"):
+        before = mine.read_bytes()
+        result = custos("compare", *folders, "--json", mine)
+        assert result.exit_code == 2
+        assert f"--json '{mine}'" in result.stderr
+        assert mine.read_bytes() == before
 
 
-def test_prints_a_table_and_writes_json(
-    compare_app: typer.Typer, two_runs: tuple[str, str], tmp_path: Path
-) -> None:
-    out = tmp_path / "out.json"
-    result = CliRunner().invoke(
-        compare_app, [*two_runs, "--json", str(out)], catch_exceptions=False
-    )
-    assert result.exit_code == 0
-    assert "| metric | A | B | B - A, 95 % interval |" in result.stdout
-    written = json.loads(out.read_text())
-    assert written["n_common"] == 180
-    assert f"Only B right: {written['n_only_b_right']}." in result.stdout
+def run_plan(*arguments: object) -> Any:
+    return custos("plan", "labels", *arguments)
 
 
-def test_no_file_of_an_evaluation_is_replaced(
-    compare_app: typer.Typer, two_runs: tuple[str, str]
-) -> None:
-    verdicts = Path(two_runs[1]) / "verdicts.jsonl"
-    before = verdicts.read_bytes()
-    with pytest.raises(CustosError, match="verdicts.jsonl lies there and would be replaced"):
-        CliRunner().invoke(
-            compare_app, [*two_runs, "--json", str(verdicts)], catch_exceptions=False
-        )
-    assert verdicts.read_bytes() == before
-    beside = verdicts.with_name("comparison.json")
-    assert CliRunner().invoke(compare_app, [*two_runs, "--json", str(beside)]).exit_code == 0
-
-
-def test_the_comparison_replaces_an_earlier_one_and_nothing_else(
-    compare_app: typer.Typer, two_runs: tuple[str, str], tmp_path: Path
-) -> None:
-    out = tmp_path / "out.json"
-    for _ in range(2):
-        assert CliRunner().invoke(compare_app, [*two_runs, "--json", str(out)]).exit_code == 0
-    out.write_text('{"question": "mine"}\n')
-    with pytest.raises(CustosError, match="--json .*out.json"):
-        CliRunner().invoke(compare_app, [*two_runs, "--json", str(out)], catch_exceptions=False)
-    assert out.read_text() == '{"question": "mine"}\n'
-
-
-def run_compare(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["plan", "labels", *arguments], catch_exceptions=False)
-
-
-def planned(*arguments: str) -> dict[str, Any]:
-    result = run_compare(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return dict(json.loads(result.stdout))
+def planned(*arguments: object) -> dict[str, Any]:
+    return dict(json.loads(succeed("plan", "labels", *arguments, "--json").stdout))
 
 
 def test_all_is_planned_where_nothing_is_asked_for() -> None:
@@ -222,7 +182,7 @@ def test_all_is_planned_where_nothing_is_asked_for() -> None:
     assert plan["accuracy"] == rate_needs(0.03, 0.9, shape)._asdict()
     assert plan["gate"] == gate_needs(0.02, 0.1, shape)._asdict()
     assert planned("--margin", ".03").keys() == {"gate", "assumed"}
-    shown = run_compare("--rows-per-question", "5", "--correlation", ".1").stdout
+    shown = run_plan("--rows-per-question", "5", "--correlation", ".1").stdout
     assert f" {plan['gate']['questions']:,} " in shown and f" {plan['gate']['rows']:,}\n" in shown
 
 
@@ -235,10 +195,9 @@ def test_a_good_judge_asks_for_fewer_labels_also_under_the_earlier_name() -> Non
     assert 375 <= alone <= 385
     useless = planned(*wanted, ".1")
     assert useless["with_judge"] == useless["alone"]
-    earlier = CliRunner().invoke(app, ["bench", "plan", *wanted, ".9", "--json"])
-    assert json.loads(earlier.stdout) == plan
-    assert run_compare(*wanted[:3], "1", *wanted[4:], ".9").exit_code == 2
-    assert "more than 2,000" in run_compare("--half-width", ".01", *wanted[2:], ".9").stdout
+    assert json.loads(custos("bench", "plan", *wanted, ".9", "--json").stdout) == plan
+    assert run_plan(*wanted[:3], "1", *wanted[4:], ".9").exit_code == 2
+    assert "more than 2,000" in run_plan("--half-width", ".01", *wanted[2:], ".9").stdout
 
 
 def test_an_evaluation_says_how_far_rows_are_alike(tmp_path: Path) -> None:
@@ -247,7 +206,7 @@ def test_an_evaluation_says_how_far_rows_are_alike(tmp_path: Path) -> None:
     examples = [labelled("Correct", id=f"{q}-{r}", question=f"Question {q}?") for q, r in rows]
     verdicts = [scored("Wrong" if q % 4 == 0 else "Correct", id=f"{q}-{r}") for q, r in rows]
     save_evaluation(tmp_path, examples, verdicts)
-    plan = planned("--like", str(tmp_path), "--half-width", ".05", "--margin", ".05")
+    plan = planned("--like", tmp_path, "--half-width", ".05", "--margin", ".05")
     assumed = plan["assumed"]
     assert (assumed["rows"], assumed["accuracy"]) == (5, 0.75)
     assert assumed["correlation"] == pytest.approx(1, abs=0.03)
@@ -257,20 +216,23 @@ def test_an_evaluation_says_how_far_rows_are_alike(tmp_path: Path) -> None:
     assert plan["gate"] == gate_needs(0.05, 0.25, Questions(5, 5))._asdict()
     one = [labelled("Correct", id=str(n), question="?") for n in range(2)]
     save_evaluation(tmp_path, one, [scored("Correct", id=str(n)) for n in range(2)])
-    assert "--like" in run_compare("--like", str(tmp_path)).stderr
+    assert "--like" in run_plan("--like", tmp_path).stderr
 
 
 def test_a_page_shows_the_numbers_and_the_curve(tmp_path: Path) -> None:
     for arguments in (("--rows-per-question", "4"), ("--items", "900", "--half-width", ".05")):
         plan = planned(*arguments)
-        assert run_compare(*arguments, "--html", str(tmp_path / "plan.html")).exit_code == 0
+        succeed("plan", "labels", *arguments, "--html", tmp_path / "plan.html")
         page = (tmp_path / "plan.html").read_text()
         rows = [need["rows"] for key, need in plan.items() if key != "assumed"]
         assert all(f">{number:,}<" in page for number in rows)
         assert page.count("data:image/png;base64,") == 1
+    (tmp_path / "plan.html").write_text("<title>How many labels?</title> mine")
+    refused = run_plan("--html", tmp_path / "plan.html")
+    assert refused.exit_code == 2 and "--html" in refused.stderr
 
 
 def test_an_error_that_no_rows_can_show_to_be_below_the_risk_is_refused() -> None:
-    result = run_compare("--risk", ".05", "--error", ".05")
+    result = run_plan("--risk", ".05", "--error", ".05")
     assert result.exit_code == 2 and "--error" in result.stderr
     assert np.isfinite(planned("--risk", ".05", "--error", ".04")["risk"]["rows"])

@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.tables.labels import in_own_words, with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
@@ -19,6 +17,7 @@ from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_rows
 from judging.tasks import get_task
 from judging.types import LabelledExample
+from tests.cli.made_up import custos, succeed, write_lines
 
 WORDS = {"richtig": "Correct", "korrekt": "Correct", "teils": "Partial", "falsch": "Wrong"}
 COLUMNS = {"question": "Frage", "references": "Lösung", "response": "Antwort", "label": "Urteil"}
@@ -34,10 +33,6 @@ ROWS: list[dict[str, Any]] = [
     {"Frage": "Wer schrieb Faust?", "Lösung": "Goethe", "Antwort": "=Goethe", "Urteil": "falsch"},
     {"Frage": "Wer schrieb Faust?", "Lösung": "Goethe", "Antwort": "007", "Urteil": "richtig"},
 ]
-
-
-def run(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -57,21 +52,20 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     elif path.suffix == ".json":
         path.write_text(json.dumps(lists))
     else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in lists))
+        write_lines(path, lists)
     return path
 
 
 def review(table: Path, *more: str) -> Path:
     """Write a review file of all rows, on which there is no verdict."""
-    verdicts, out = table.with_name("verdicts.jsonl"), table.with_name("review.csv")
     lines = [
         {"id": str(n), "row": n, "status": "scored", "label": "Correct", "needs_review": True}
         for n in range(1, len(ROWS) + 1)
     ]
-    verdicts.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    verdicts = write_lines(table.with_name("verdicts.jsonl"), lines)
+    out = table.with_name("review.csv")
     out.unlink(missing_ok=True)
-    result = run("review", verdicts, "--in", table, "--out", out, *more, *OPTIONS)
-    assert result.exit_code == 0, result.output
+    succeed("review", verdicts, "--in", table, "--out", out, *more, *OPTIONS)
     return out
 
 
@@ -95,7 +89,7 @@ def merge(table: Path, *done: Path, who: str = "", name: str = "merged") -> tupl
     out = table.with_name(f"{name}{table.suffix}")
     options = [word for path in done for word in ("--merge", str(path))]
     options += ["--who", who] if who else []
-    return run("review", "--in", table, "--out", out, *options, *OPTIONS), out
+    return custos("review", "--in", table, "--out", out, *options, *OPTIONS), out
 
 
 def chances(path: Path) -> dict[int, float]:
@@ -159,8 +153,7 @@ def test_rows_of_our_fields_alone_tell_of_a_correction_in_their_metadata(
         corrected = [{**row, "label": each} for row, each in zip(rows, labels, strict=True)]
         done.write_text("".join(json.dumps({**row, "annotators": ["ben"]}) + "\n"
                                 for row in corrected))  # fmt: skip
-        result = run("review", "--in", table, "--out", out, "--merge", done)
-        assert result.exit_code == 0, result.stderr
+        succeed("review", "--in", table, "--out", out, "--merge", done)
         table = out
     told = [row["metadata"] for _, row in read_rows(out)]
     assert [each["label_before"] for each in told] == ["Wrong", "Wrong"]
@@ -249,8 +242,7 @@ def test_a_spreadsheet_may_save_the_file_in_another_format_than_the_tables(
     out = tmp_path / "merged.csv"
     labels_of_both = "völlig=Partial," + OPTIONS[OPTIONS.index("--labels") + 1]
     options[-1] = labels_of_both
-    result = run("review", "--merge", saved, "--in", table, "--out", out, *options, *columns)
-    assert result.exit_code == 0, result.stderr
+    succeed("review", "--merge", saved, "--in", table, "--out", out, *options, *columns)
     assert [row["Urteil"] for _, row in read_rows(out)] == ["völlig", "falsch", "falsch", "richtig"]
 
 
@@ -272,8 +264,7 @@ def test_people_may_call_an_answer_of_a_table_of_alternatives_partly_right(tmp_p
     done = write(tmp_path / "done.csv", [{**ROWS[0], "Urteil": "teils"}])
     keyed = fill(review(table), {2: "teils"}, "keyed.csv")
     files = ("--merge", done, "--merge", keyed)
-    result = run("review", *files, "--in", table, "--out", out, *options)
-    assert result.exit_code == 0, result.stderr
+    succeed("review", *files, "--in", table, "--out", out, *options)
     mapping = MAPPING.model_copy(update={"reference_mode": "any"})
     read = read_table(out, LabelledExample, mapping)
     found = [(row.label, row.reference_mode) for _, row in read]
@@ -326,7 +317,7 @@ def test_a_row_that_cannot_be_read_is_not_lost(tmp_path: Path) -> None:
     result, out = merge(table, done)
     assert result.exit_code == 2 and f"{table} row 3" in result.stderr and not out.exists()
     estimate = ("--in", str(table), "--estimate", str(done), *OPTIONS)
-    result = run("review", tmp_path / "verdicts.jsonl", *estimate)
+    result = custos("review", tmp_path / "verdicts.jsonl", *estimate)
     assert "2 of 4 rows" in result.stdout, result.stderr
 
 
@@ -346,8 +337,7 @@ def test_the_error_type_of_the_label_before_goes_with_it(tmp_path: Path) -> None
         json.dumps(rows[0] | {"task": "hieval-ea", "label": "Correct", "critique": None}) + "\n"
         + json.dumps(rows[1] | {"task": "hieval-ea", "critique": None}) + "\n"
     )  # fmt: skip
-    result = run("review", "--merge", done, "--in", table, "--out", tmp_path / "out.jsonl")
-    assert result.exit_code == 0, result.stderr
+    succeed("review", "--merge", done, "--in", table, "--out", tmp_path / "out.jsonl")
     read = [row for _, row in read_table(tmp_path / "out.jsonl", LabelledExample)]
     assert [(row.label, row.critique) for row in read[:2]] == [
         ("Correct", None),
@@ -396,21 +386,19 @@ def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -
     verdicts, file = tmp_path / "v.jsonl", tmp_path / "review.csv"
     lines = [{"id": str(n), "row": n, "status": "scored", "label": "Wrong"} for n in range(1, 5)]
     verdicts.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = run("review", verdicts, "--in", table, "--out", file, "--rows", "2", *options)
-    assert result.exit_code == 0, result.stderr
+    succeed("review", verdicts, "--in", table, "--out", file, "--rows", "2", *options)
     names = CsvFile(file).columns
     assert names.count("p") == 1 and "sampling_probability" not in names
     shown = [row for _, row in CsvFile(file).rows() if isinstance(row, dict)]
     assert [(row.get("anna"), row["own_anna"]) for row in shown] == [(None, "Correct")] * 2
     assert (
         "no row has a label"
-        in run("review", verdicts, "--in", table, "--estimate", file, *options).stderr
+        in custos("review", verdicts, "--in", table, "--estimate", file, *options).stderr
     )
     shown[0]["label"] = "Wrong"
     write_spreadsheet(file, names, [[row.get(name) for name in names] for row in shown], ";")
     out = tmp_path / "out.csv"
-    result = run("review", "--merge", file, "--in", table, "--out", out, *options)
-    assert result.exit_code == 0, result.stderr
+    succeed("review", "--merge", file, "--in", table, "--out", out, *options)
     mapping = TableMapping.model_validate({"annotators": ["anna", "ben"]})
     after = [row for _, row in read_table(out, LabelledExample, mapping)]
     assert sorted(row.label for row in after) == ["Correct", "Correct", "Correct", "Wrong"]

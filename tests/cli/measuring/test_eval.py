@@ -8,25 +8,20 @@ from evaluation.outcomes import load_evaluation
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
-from judging.judge.card import JudgeCard
 from judging.types import JudgeRequest, Pass, Verdict
+from tests.cli.made_up import write_lines
 from tests.cli.measuring.made_up import report_of, run, write_answers
-from tests.serve.made_up import FakeJudge, row
+from tests.serve.made_up import FakeJudge, card_of, row
 
 
 class TrainedJudge(FakeJudge):
     """Has a card and a calibration, as a judge from a run folder does."""
 
-    def __init__(self) -> None:
+    def __init__(self, rubric: str = "plain/all") -> None:
         super().__init__("trained")
         there: Any = object()
         self.calibration = there
-        self.card = JudgeCard(
-            backbone="untrained",
-            backbone_version="1",
-            tasks={"hieval-qs": ("plain/all",)},
-            instructions={},
-        )
+        self.card = card_of({"hieval-qs": (rubric,)})
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         """Surer before calibration; refuses what its card does not name."""
@@ -125,22 +120,10 @@ def test_only_an_earlier_report_is_replaced(loaded: list[str], data: Path, tmp_p
     for _ in range(2):
         assert run(data, out, "--no-zero-shot").exit_code == 0
     assert (out / "notes.txt").read_text() == "{}"
-
-
-def test_the_examples_that_are_read_are_not_replaced_by_fewer(
-    loaded: list[str], data: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    run(data, out, "--no-zero-shot")
-    examples = out / "examples.jsonl"
-    before = examples.read_bytes()
-    loaded.clear()
-    result = run(examples, out, "--no-zero-shot", "--limit", "3")
-    assert result.exit_code == 2 and loaded == []
-    assert result.stderr == (
-        f"error: --out '{out}': {examples} lies there and would be replaced; name a new folder\n"
-    )
-    assert examples.read_bytes() == before
+    before = (out / "examples.jsonl").read_bytes()
+    result = run(out / "examples.jsonl", out, "--no-zero-shot", "--limit", "3")
+    assert result.exit_code == 2 and "examples.jsonl lies there" in result.stderr
+    assert (out / "examples.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -190,13 +173,12 @@ def test_a_bad_row_stops_the_evaluation(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("limit", [(), ("--limit", "1")])
 def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loaded(
-    loaded: list[str], data: Path, tmp_path: Path, limit: tuple[str, ...]
+    loaded: list[str], data: Path, tmp_path: Path
 ) -> None:
     lines = [row(label="right"), row(label="false"), row(label="right")]
     data.write_text(data.read_text() + "\n".join(map(json.dumps, lines)))
-    result = run(data, tmp_path / "out", *limit)
+    result = run(data, tmp_path / "out", "--limit", "1")  # all rows are looked at
     assert result.exit_code != 0
     assert result.stderr.count("\n") == 1
     given = "'right' (2 rows, the first is row 13) and 'false' (1 row, the first is row 14)"
@@ -210,12 +192,9 @@ def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loa
 def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
     loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = TrainedJudge()
-    assert judge.card is not None
-    judge.card = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
+    judge = TrainedJudge("plain/any")
     monkeypatch.setattr(Judge, "load", lambda source: judge)
-    data = tmp_path / "test.jsonl"
-    data.write_text(json.dumps(row(label="Partial")) + "\n")
+    data = write_lines(tmp_path / "test.jsonl", [row(label="Partial")])
     result = run(data, tmp_path / "out")
     assert result.exit_code != 0
     assert "judge 'trained'" in result.stderr
@@ -226,9 +205,8 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
 def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_report(
     loaded: list[str], tmp_path: Path
 ) -> None:
-    data = tmp_path / "test.jsonl"
     lines = [row(label="Correct", variant="tolerance"), row("", label="Wrong", variant="tolerance")]
-    data.write_text("\n".join(map(json.dumps, lines)))
+    data = write_lines(tmp_path / "test.jsonl", lines)
     result = run(data, tmp_path / "out")
     assert result.exit_code == 1
     last = result.stderr.splitlines()[-1]
@@ -306,18 +284,12 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
         (("3", "b", None), "row 3: field 'id': is missing, and the number of the row, 3, is the "),
     ],
 )
-@pytest.mark.parametrize("limit", [(), ("--limit", "1")])
 def test_an_id_of_two_rows_is_refused_before_any_model_is_loaded(
-    loaded: list[str],
-    tmp_path: Path,
-    ids: tuple[str | None, ...],
-    message: str,
-    limit: tuple[str, ...],
+    loaded: list[str], tmp_path: Path, ids: tuple[str | None, ...], message: str
 ) -> None:
-    data = tmp_path / "test.jsonl"
     lines = [row(label="Correct", **({"id": name} if name else {})) for name in ids]
-    data.write_text("\n".join(map(json.dumps, lines)))
-    result = run(data, tmp_path / "out", *limit)
+    data = write_lines(tmp_path / "test.jsonl", lines)
+    result = run(data, tmp_path / "out", "--limit", "1")
     assert (result.exit_code, result.stderr.count("\n"), loaded) == (2, 1, [])
     assert f"error: {data} {message}" in result.stderr
     assert not (tmp_path / "out").exists()

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.judge import Judge
+from tests.cli.made_up import succeed
 from tests.serve.made_up import FakeJudge
 
 NAMES = ("anna", "ben", "carla")
@@ -57,15 +56,9 @@ def long(path: Path) -> Path:
     return path
 
 
-def run(*arguments: str) -> Any:
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
-    return result
-
-
 def evaluate(data: Path, out: Path, *options: str) -> tuple[Any, dict[str, Any]]:
     words = ("--labels", "yes=Correct,no=Wrong", "--no-zero-shot")
-    result = run("eval", "mine", "--data", str(data), "--out", str(out), *words, *options)
+    result = succeed("eval", "mine", "--data", data, "--out", out, *words, *options)
     return result, json.loads((out / "report.json").read_text())
 
 
@@ -86,7 +79,7 @@ def test_columns_and_rows_of_people_give_the_same_report(tmp_path: Path) -> None
     assert other["annotators"]["each"] == people["each"]
     assert other["metrics"]["accuracy"] == report["metrics"]["accuracy"]
 
-    compared = run(
+    compared = succeed(
         *("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json", str(tmp_path / "c.json"))
     )
     difference = json.loads((tmp_path / "c.json").read_text())["annotators"]["agreement"]
@@ -109,5 +102,5 @@ def test_epsilon_is_what_a_judge_may_lose(tmp_path: Path) -> None:
 def test_the_same_file_is_graded_without_peoples_columns(tmp_path: Path) -> None:
     out = tmp_path / "verdicts.jsonl"
     data, people = wide(tmp_path / "wide.csv"), ("--annotators", ",".join(NAMES))
-    run("grade", "--judge", "mine", "--in", str(data), *people, "--out", str(out))
+    succeed("grade", "--judge", "mine", "--in", data, *people, "--out", out)
     assert len(out.read_text().splitlines()) == 40

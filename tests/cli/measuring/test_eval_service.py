@@ -9,9 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.splits.manifest import load_generic
 from evaluation.outcomes import load_evaluation
 from evaluation.pairs.paradigms import PARADIGMS, draw_label
@@ -22,8 +20,8 @@ from judging.scoring.ask_model import critique_sampling
 from judging.scoring.engine import Sampling
 from judging.types import MAX_CRITIQUE_TOKENS, JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
+from tests.cli.made_up import read_lines, succeed, write_lines
 from tests.cli.measuring.made_up import label_of, report_of, run, write_answers
-from tests.cli.measuring.made_up import run as evaluate
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.conftest import Folders
 from tests.serve.made_up import FakeJudge, row
@@ -46,7 +44,7 @@ class ServedJudge(FakeJudge):
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return write_answers(tmp_path / "labels.jsonl", 12)
+    return write_answers(tmp_path / "labels.jsonl", 6)
 
 
 def save_judge(folder: Path, backbone_folder: str) -> Judge:
@@ -94,9 +92,7 @@ def test_figures_are_those_of_the_same_judge_here(
         (tmp_path / "here" / "disagreements.csv").read_text()
     )
     assert there.stdout.splitlines()[3].startswith("mine ")
-    assert f"{url}: the report cannot say whether the judge was trained on these rows" in (
-        there.stderr
-    )
+    assert f"{url}: the report cannot say whether the judge was trained" in there.stderr
     assert "its untrained model is not measured\n" in there.stderr
 
 
@@ -128,21 +124,12 @@ CHAT_KEY = "secret-of-the-chat-model"
 
 
 @pytest.fixture
-def fake(chat_judge: None) -> Iterator[FakeServer]:
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge(source))
+    monkeypatch.setenv("CHAT_KEY", CHAT_KEY)
     with FakeServer().running() as server:
         server.answer = by_question_mark
         yield server
-
-
-@pytest.fixture
-def chat_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge(source))
-    monkeypatch.setenv("CHAT_KEY", CHAT_KEY)
-
-
-@pytest.fixture
-def data_chat(tmp_path: Path) -> Path:
-    return write_answers(tmp_path / "labels.jsonl", 6)
 
 
 def by_question_mark(seen: Seen) -> Say:
@@ -156,11 +143,9 @@ def chat(fake: FakeServer, *models: str) -> list[str]:
     return [*named, "--chat-url", fake.url, "--chat-key-env", "CHAT_KEY"]
 
 
-def test_a_chat_model_stands_beside_the_judge(
-    fake: FakeServer, data_chat: Path, tmp_path: Path
-) -> None:
+def test_a_chat_model_stands_beside_the_judge(fake: FakeServer, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run(data_chat, out, *chat(fake, "big/model", "other"))
+    result = run(data, out, *chat(fake, "big/model", "other"))
     assert result.exit_code == 0
     report = report_of(out)
     assert {"chat big/model", "chat other"} <= report["baselines"].keys()
@@ -178,23 +163,20 @@ def test_a_chat_model_stands_beside_the_judge(
     assert not list(out.glob("*.partial"))
 
 
-def test_answers_that_were_paid_for_are_kept(
-    fake: FakeServer, data_chat: Path, tmp_path: Path
-) -> None:
+def test_answers_that_were_paid_for_are_kept(fake: FakeServer, data: Path, tmp_path: Path) -> None:
     """Ask again only for the rows that failed, once the server is up."""
     out = tmp_path / "out"
     fake.answer = lambda seen: (
         Say(400, "no") if "Rome" in seen.text or "Nice" in seen.text else by_question_mark(seen)
     )
-    first = run(data_chat, out, *chat(fake))
+    first = run(data, out, *chat(fake))
     assert first.exit_code == 0
-    assert report_of(out)["baselines"]["chat big/model"]["coverage"]["value"] == pytest.approx(
-        4 / 6
-    )
+    beside = report_of(out)["baselines"]["chat big/model"]
+    assert beside["coverage"]["value"] == pytest.approx(4 / 6)
     assert "2 failed, kept in" in first.output
     fake.answer = by_question_mark
     fake.seen.clear()
-    assert run(data_chat, out, *chat(fake), "--retry-failed").exit_code == 0
+    assert run(data, out, *chat(fake), "--retry-failed").exit_code == 0
     assert len(fake.seen) == 2
     report = report_of(out)
     assert report["baselines"]["chat big/model"]["accuracy"]["n"] == 6
@@ -202,23 +184,18 @@ def test_answers_that_were_paid_for_are_kept(
 
 
 def test_a_chat_model_that_labels_nothing_is_an_error_and_the_judges_work_is_kept(
-    fake: FakeServer, data_chat: Path, tmp_path: Path
+    fake: FakeServer, data: Path, tmp_path: Path
 ) -> None:
     fake.answer = lambda seen: Say(body=completion("I cannot say."))
-    result = run(data_chat, tmp_path / "out", *chat(fake))
+    result = run(data, tmp_path / "out", *chat(fake))
     assert result.exit_code == 1
     assert "--chat-model big/model: no row got a label" in result.output
     assert (tmp_path / "out/report-verdicts.jsonl.partial").exists()
 
 
-def test_a_card_shows_the_chat_model(fake: FakeServer, data_chat: Path, tmp_path: Path) -> None:
+def test_a_card_shows_the_chat_model(fake: FakeServer, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "card"
-    result = CliRunner().invoke(
-        app,
-        ["card", "run", "--data", f"mine={data_chat}", "--out", str(out), *chat(fake)],
-        catch_exceptions=False,
-    )
-    assert result.exit_code == 0
+    succeed("card", "run", "--data", f"mine={data}", "--out", out, *chat(fake))
     card = report_of(out, "reliability.json")
     assert card["data"]["mine"]["baselines"]["chat big/model"]["accuracy"]["value"] == 1
 
@@ -266,26 +243,14 @@ def judge(small: str, monkeypatch: pytest.MonkeyPatch) -> Judge:
 
 @pytest.fixture
 def data_pairs(tmp_path: Path) -> Path:
-    rows = [
-        {
-            "id": str(number),
-            "task": "truthful-pair",
-            "question": question,
-            "response_a": "green",
-            "response_b": "brown",
-            "label": "A",
-            "mode": "critique",
-            "critique_tokens": 3,
-        }
-        for number, question in enumerate(QUESTIONS)
-    ]
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
+    pair = {"task": "truthful-pair", "response_a": "green", "response_b": "brown", "label": "A"}
+    asked = {"mode": "critique", "critique_tokens": 3}
+    rows = [{**pair, **asked, "id": str(n), "question": q} for n, q in enumerate(QUESTIONS)]
+    return write_lines(tmp_path / "pairs.jsonl", rows)
 
 
 def run_pairs(data: Path, out: Path, *options: str) -> Any:
-    return evaluate(data, out, "--no-zero-shot", *options)
+    return run(data, out, "--no-zero-shot", *options)
 
 
 def chat_pairs(fake: FakeServer) -> list[str]:
@@ -346,12 +311,9 @@ def test_a_judge_is_drawn_as_its_own_verdicts_say(
 
 
 def test_the_papers_settings(
-    judge: Judge,
-    fake_pairs: FakeServer,
-    data_pairs: Path,
-    tmp_path: Path,
+    judge: Judge, fake_pairs: FakeServer, data_pairs: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     limits: list[tuple[int, str]] = []
     monkeypatch.setattr("cli.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
     grade = Judge.grade
@@ -396,7 +358,7 @@ def test_a_judge_of_single_responses_orders_pairs_by_its_scores(
     assert report["coverage"] == 1
     assert report["self_consistency"] == {}
     assert "higher score wins" in result.output
-    rows = [json.loads(line) for line in (out / "verdicts.jsonl").read_text().splitlines()]
+    rows = read_lines(out / "verdicts.jsonl")
     labels = {"A": 0, "B": 0, "None": 0}
     for example, line in zip(load_generic(data_pairs, []), rows, strict=True):
         singles = [
@@ -415,9 +377,8 @@ def test_a_judge_of_single_responses_orders_pairs_by_its_scores(
 
 
 def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
     row = {"question": "?", "references": ["a"], "response": "a", "label": "Correct"}
-    path.write_text(json.dumps(row), encoding="utf-8")
+    path = write_lines(tmp_path / "rows.jsonl", [row])
     result = run_pairs(path, tmp_path / "out", "--as-published")
     assert result.exit_code == 2
     assert "field 'responses'" in result.output
@@ -426,23 +387,15 @@ def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (["--chat-model", "m"], "--chat-model NAME and --chat-url URL go together"),
-        (["--chat-url", "http://127.0.0.1:1/v1"], "--chat-model NAME and --chat-url URL go"),
-        (
-            ["--chat-model", "m", "--chat-model", "m", "--chat-url", "http://127.0.0.1:1/v1"],
-            "--chat-model m: given twice",
-        ),
-        (
-            ["--chat-model", "m", "--chat-url", "http://h/v1", "--chat-key-env", "NO_SUCH"],
-            "--chat-key-env 'NO_SUCH': no such environment variable",
-        ),
+        ("--chat-model m", "--chat-model NAME and --chat-url URL go together"),
+        ("--chat-url http://h/v1", "--chat-model NAME and --chat-url URL go together"),
+        ("--chat-model m --chat-model m --chat-url http://h/v1", "--chat-model m: given twice"),
+        ("--chat-model m --chat-url http://h/v1 --chat-key-env NO_SUCH", "'NO_SUCH': no such env"),
     ],
 )
 def test_options_that_do_not_go_together(
-    data_chat: Path, tmp_path: Path, options: list[str], fault: str
+    data: Path, tmp_path: Path, options: str, fault: str
 ) -> None:
-    result = CliRunner().invoke(
-        app, ["eval", "run", "--data", str(data_chat), "--out", str(tmp_path / "out"), *options]
-    )
-    assert result.exit_code != 0
-    assert fault in f"{result.output}{result.exception}"
+    result = run(data, tmp_path / "out", *options.split())
+    assert result.exit_code == 2
+    assert fault in result.stderr

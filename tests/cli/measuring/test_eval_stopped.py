@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.files.records import write_records
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest
+from tests.cli.made_up import custos, succeed, write_lines
 from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.cli.measuring.made_up import run as evaluate
 from tests.serve.made_up import card_of, row
@@ -66,7 +65,7 @@ def write(path: Path, responses: list[str]) -> None:
         )
         for number in range(NUM_ROWS)
     ]
-    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
+    write_lines(path, rows)
 
 
 def run(data: Path, out: Path, *options: str) -> Any:
@@ -204,29 +203,23 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> Scored:
     return scored
 
 
-def run_calibrate(judge: Path, data: Path) -> Any:
-    arguments = ["calibrate", str(judge), "--data", str(data)]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
-
-
 def test_it_goes_on_and_ends_with_the_same_file(
     judge: Path, scored: Scored, tmp_path: Path
 ) -> None:
     data = tmp_path / "cal.jsonl"
     write_records(data, [example(number) for number in range(CALIBRATE_NUM_ROWS)])
-    result = run_calibrate(judge, data)
-    assert result.exit_code == 0, result.stderr
+    result = succeed("calibrate", judge, "--data", data)
     assert f"{CALIBRATE_NUM_ROWS}/{CALIBRATE_NUM_ROWS}" in result.stderr, "a progress bar"
     whole = (judge / "calibration.json").read_bytes()
     in_one_run, scored.calls = scored.calls, []
     assert len(in_one_run) == 4
 
     scored.stop_at = 2
-    assert run_calibrate(judge, data).exit_code == 130
+    assert custos("calibrate", judge, "--data", data).exit_code == 130
     with (judge / KEPT).open("ab") as file:
         file.write(b'{"row": 3, "ke')  # killed while it wrote
     scored.stop_at = None
-    assert run_calibrate(judge, data).exit_code == 0
+    succeed("calibrate", judge, "--data", data)
     assert scored.calls == in_one_run, "nothing is scored twice"
     assert (judge / "calibration.json").read_bytes() == whole
     assert not (judge / KEPT).exists()
@@ -236,12 +229,12 @@ def test_scores_of_other_rows_are_not_mixed_in(judge: Path, scored: Scored, tmp_
     data = tmp_path / "cal.jsonl"
     write_records(data, [example(number) for number in range(CALIBRATE_NUM_ROWS)])
     scored.stop_at = 1
-    assert run_calibrate(judge, data).exit_code == 130
+    assert custos("calibrate", judge, "--data", data).exit_code == 130
     scored.stop_at = None
     write_records(
         data, [example(number, references=("red",)) for number in range(CALIBRATE_NUM_ROWS)]
     )
-    result = run_calibrate(judge, data)
+    result = custos("calibrate", judge, "--data", data)
     assert result.exit_code == 2
     assert f"{judge / KEPT}: line 1 is a result on something else" in result.stderr
     assert not (judge / "calibration.json").exists()
@@ -266,7 +259,7 @@ def test_a_row_that_the_judge_cannot_take_is_named_before_any_is_scored(
 ) -> None:
     data = tmp_path / "cal.jsonl"
     write_records(data, [*map(example, range(9)), example(9, **fields)])
-    result = run_calibrate(judge, data)
+    result = custos("calibrate", judge, "--data", data)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {data}: row '9': {message}")
     assert scored.calls == []
@@ -277,7 +270,7 @@ def test_nothing_is_scored_where_all_rows_have_one_label(
 ) -> None:
     data = tmp_path / "cal.jsonl"
     write_records(data, [example(3 * number) for number in range(9)])
-    result = run_calibrate(judge, data)
+    result = custos("calibrate", judge, "--data", data)
     assert result.exit_code == 2
     assert "all calibration rows are labelled 'Correct'" in result.stderr
     assert scored.calls == []

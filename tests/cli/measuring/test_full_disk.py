@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ from tests.evaluation.made_up import evaluation
 from tests.failing_files import FailingFiles
 
 COMMAND = get_command(app)
-Arguments = Callable[[Path], list[str]]
-"""Command that writes to a folder, or to a file in it."""
+ATTACK = "attack fake --family denial --search 1 --pool 2 --no-stability"
 
 
 @pytest.fixture
@@ -33,50 +31,37 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> 
     return tmp_path
 
 
-def run(arguments: list[str], files: FailingFiles | None = None) -> int:
-    with (files or FailingFiles(Path("none"))).failing():
-        status: int | None = COMMAND.main(arguments, prog_name="custos", standalone_mode=False)
-    return status or 0
-
-
-def eval_of(data: Path) -> Arguments:
-    return lambda out: ["eval", "fake", "--data", f"{data}/data.jsonl", "--out", str(out)]
-
-
-def attack_on(data: Path) -> Arguments:
-    drawn = ["--family", "denial", "--search", "1", "--pool", "2", "--no-stability"]
-    source = ["--data", f"{data}/attacked.jsonl"]
-    return lambda out: ["attack", "fake", *source, *drawn, "--out", str(out)]
-
-
-def comparison_in(data: Path) -> Arguments:
-    report = f"{data}/report"
-    return lambda out: ["compare", report, report, "--json", str(out / "new.json")]
-
-
-def recipe_in(data: Path) -> Arguments:
-    return lambda out: ["recipe", "copy", "embedded/demo", str(out / "mine.yaml")]
-
-
 @pytest.mark.parametrize(
-    ("command", "num_files"), [(eval_of, 7), (attack_on, 6), (comparison_in, 1), (recipe_in, 1)]
+    ("command", "num_files"),
+    [
+        ("eval fake --data {data}/data.jsonl --out {out}", 7),
+        (ATTACK + " --data {data}/attacked.jsonl --out {out}", 6),
+        ("compare {data}/report {data}/report --json {out}/new.json", 1),
+        ("recipe copy embedded/demo {out}/mine.yaml", 1),
+    ],
+    ids=["eval", "attack", "compare", "recipe"],
 )
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
-    data: Path, capsys: pytest.CaptureFixture[str], command: Callable[[Path], Arguments],
-    num_files: int,
-) -> None:  # fmt: skip
+    data: Path, capsys: pytest.CaptureFixture[str], command: str, num_files: int
+) -> None:
+    def run(out: Path, files: FailingFiles | None = None) -> int:
+        words = command.format(data=data, out=out).split()
+        with (files or FailingFiles(Path("none"))).failing():
+            status: int | None = COMMAND.main(words, prog_name="custos", standalone_mode=False)
+        return status or 0
+
     (data / "clean").mkdir()
-    assert run(command(data)(data / "clean"), calls := FailingFiles(data / "clean")) == 0
+    assert run(data / "clean", calls := FailingFiles(data / "clean")) == 0
     names = sorted(os.listdir(data / "clean"))
     writes = {call: n for n, call in reversed(list(enumerate(calls.calls))) if "write" in call}
     assert len(writes) == num_files, writes
     for call, number in writes.items():
         (out := data / f"full-{number}").mkdir()
         capsys.readouterr()
-        assert run(command(data)(out), FailingFiles(out, number, errno.ENOSPC)) == 2, call
+        assert run(out, FailingFiles(out, number, errno.ENOSPC)) == 2, call
         [line] = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
         final = call.split(" .")[1].rpartition(".")[0]
         assert line.startswith(f"error: {out / final}: {os.strerror(errno.ENOSPC)}; "), call
         assert not (out / final).exists() or final.endswith(".partial"), call
-        assert run(command(data)(out)) == 0, call
+        assert run(out) == 0, call
         assert sorted(os.listdir(out)) == names, call

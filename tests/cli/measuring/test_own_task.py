@@ -1,17 +1,15 @@
 """A judge of one task of one's own: a table need not name the task, and all its labels count."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.judge import Judge
 from judging.judge.card import JudgeCard, instruction_hash
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos, read_csv, read_lines, succeed, write_csv, write_lines
 from tests.judging.tasks.made_up import Grounded, declare
 from tests.serve.made_up import FakeJudge
 
@@ -51,11 +49,6 @@ def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def rows(**fields: Any) -> list[dict[str, Any]]:
     return [
         {"question": f"q{n}", "references": ["x"], "response": str(n % 3)}
@@ -64,28 +57,24 @@ def rows(**fields: Any) -> list[dict[str, Any]]:
     ]
 
 
-def custos(*arguments: Any) -> Any:
-    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
-
-
 def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Path) -> None:
-    table = write(tmp_path / "in.jsonl", rows())
+    table = write_lines(tmp_path / "in.jsonl", rows())
     out = tmp_path / "out.jsonl"
-    graded = custos("grade", "--judge", run_folder, "--in", table, "--out", out, *MEANINGS)
-    assert graded.exit_code == 0, graded.stderr
-    assert {json.loads(line)["rubric"] for line in out.read_text().splitlines()} == {
-        "grounded/plain"
-    }
+    graded = succeed("grade", "--judge", run_folder, "--in", table, "--out", out, *MEANINGS)
+    assert {verdict["rubric"] for verdict in read_lines(out)} == {"grounded/plain"}
     for word in WORDS:
         assert f"{word} 0.333" in graded.stdout
     sheet = tmp_path / "review.csv"
-    reviewed = custos("review", out, "--in", table, "--rows", 6, "--out", sheet, *MEANINGS)
-    assert reviewed.exit_code == 0, reviewed.stderr
+    reviewed = succeed("review", out, "--in", table, "--rows", 6, "--out", sheet, *MEANINGS)
     assert f"{WORDS[1]} 0.333" in reviewed.stdout
     assert f"with {' or '.join(WORDS)}" in reviewed.stdout
-    measured = custos("eval", run_folder, "--data", table, "--no-zero-shot", "--out",
-                      tmp_path / "report", *MEANINGS)  # fmt: skip
-    assert measured.exit_code == 0, measured.stderr
+    filled = [row | {"label": WORDS[1]} for row in read_csv(sheet)]
+    assert {row["task"] for row in filled} == {"grounded"}
+    files = ("--in", table, "--out", tmp_path / "merged.jsonl")
+    merged = succeed("review", "--merge", write_csv(sheet, filled), *files, *MEANINGS)
+    assert "6 of 12 rows have a label of the corrections" in merged.stdout
+    files = ("--data", table, "--out", tmp_path / "report")
+    measured = succeed("eval", run_folder, *files, "--no-zero-shot", *MEANINGS)
     assert f"{WORDS[1]} 0.500" in measured.stdout
 
 
@@ -93,7 +82,7 @@ def test_the_advice_on_foreign_words_is_by_place(run_folder: Path, tmp_path: Pat
     given = rows()
     for row, label in zip(given, ("half", "not grounded", "ok"), strict=False):
         row["label"] = label
-    table = write(tmp_path / "in.jsonl", given)
+    table = write_lines(tmp_path / "in.jsonl", given)
     result = custos("eval", run_folder, "--data", table, "--out", tmp_path / "report")
     assert result.exit_code == 2
     for pair in ("half=Partly grounded", "not grounded=Ungrounded", "ok=Grounded"):
@@ -103,7 +92,6 @@ def test_the_advice_on_foreign_words_is_by_place(run_folder: Path, tmp_path: Pat
 def test_a_table_with_tasks_stays_as_it_is(run_folder: Path, tmp_path: Path) -> None:
     given = rows(task="hieval-qs", label="Wrong")
     del given[0]["task"]
-    table, out = write(tmp_path / "in.jsonl", given), tmp_path / "out.jsonl"
+    table, out = write_lines(tmp_path / "in.jsonl", given), tmp_path / "out.jsonl"
     custos("grade", "--judge", run_folder, "--in", table, "--out", out)
-    rubrics = {json.loads(line)["rubric"] for line in out.read_text().splitlines()}
-    assert rubrics == {"hieval-qs/plain/all"}
+    assert {verdict["rubric"] for verdict in read_lines(out)} == {"hieval-qs/plain/all"}

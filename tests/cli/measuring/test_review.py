@@ -11,16 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from evaluation.correction.scores import corrected_rate
 from judging.files.csv_rows import CsvFile, unguarded
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample
-from tests.cli.made_up import write_csv
+from tests.cli.made_up import custos, read_lines, succeed, write_csv, write_lines
 from tests.serve.made_up import FakeJudge
 
 ROWS = [
@@ -37,14 +35,13 @@ def table(tmp_path: Path) -> Path:
 
 
 def verdicts(path: Path, labels: list[str | None], name: str = "judge", **last: Any) -> Path:
-    lines = []
+    rows: list[dict[str, Any]] = []
     for number, label in enumerate(labels, 1):
-        verdict: dict[str, Any] = {"id": "abc"[number - 1], "row": number, "judge_name": name}
-        verdict |= {"status": "scored", "label": label, "confidence": 0.6}
-        verdict |= {} if label else {"status": "judge_error", "message": "no server"}
-        lines.append(json.dumps(verdict | (last if number == len(labels) else {})) + "\n")
-    path.write_text("".join(lines))
-    return path
+        rows.append({"id": "abc"[number - 1], "row": number, "judge_name": name})
+        rows[-1] |= {"status": "scored", "label": label, "confidence": 0.6}
+        rows[-1] |= {} if label else {"status": "judge_error", "message": "no server"}
+    rows[-1] |= last
+    return write_lines(path, rows)
 
 
 MAPPING = TableMapping(columns={"references": "gold", "response": "answer"}, reference_mode="any")
@@ -52,8 +49,7 @@ OPTIONS = ["--map", "references=gold", "--map", "response=answer", "--reference-
 
 
 def review(table: Path, out: Path, *files: Path | str) -> Any:
-    arguments = ["review", *map(str, files), "--in", str(table), "--out", str(out), *OPTIONS]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return custos("review", *files, "--in", table, "--out", out, *OPTIONS)
 
 
 def cells(path: Path) -> list[dict[str, str]]:
@@ -124,9 +120,7 @@ def test_criteria_go_to_people_and_come_back(tmp_path: Path) -> None:
     ]
     table, out = write_csv(tmp_path / "rows.csv", rows), tmp_path / "people.csv"
     file = verdicts(tmp_path / "v.jsonl", [None] * 3, rubric="criterion/plain")
-    arguments = ["review", str(file), "--in", str(table), "--csv", str(out), "--task", "criterion"]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    succeed("review", file, "--in", table, "--csv", out, "--task", "criterion")
     written = cells(out)
     assert {row["criteria"] for row in written} == {"is short; is polite"}
     assert sorted(row["response"] for row in written) == sorted(said)
@@ -154,10 +148,10 @@ def test_rows_that_are_read_otherwise_than_they_were_graded_are_refused(
     table: Path, tmp_path: Path
 ) -> None:
     for rubric in ("hieval-qs/plain/all", "hieval-qs/tolerance/any", "simplevqa/english"):
-        lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
-        lines[0] = json.dumps({**json.loads(lines[0]), "rubric": rubric})
-        (tmp_path / "v.jsonl").write_text("\n".join(lines))
-        result = review(table, tmp_path / "review.csv", tmp_path / "v.jsonl")
+        files = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3)
+        first, *others = read_lines(files)
+        write_lines(files, [first | {"rubric": rubric}, *others])
+        result = review(table, tmp_path / "review.csv", files)
         assert result.exit_code == 2
         assert (
             f"the verdict on row 1 is under {rubric}, and the row is read under " in result.stderr
@@ -169,14 +163,12 @@ def test_verdicts_under_the_mode_that_a_judge_takes_a_row_in_are_read(
 ) -> None:
     """One reference in any mode, alternatives in three levels of a judge with no others."""
     for several, single in (("any", "all"), ("any-partial", "any"), ("any-partial", "any-partial")):
-        lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
-        rubrics = (several, single, single)
-        read = [json.loads(line) for line in lines]
-        for verdict, mode in zip(read, rubrics, strict=True):
+        files = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3)
+        read = read_lines(files)
+        for verdict, mode in zip(read, (several, single, single), strict=True):
             verdict["rubric"] = f"hieval-qs/plain/{mode}"
-        (tmp_path / "v.jsonl").write_text("\n".join(map(json.dumps, read)))
         out = tmp_path / f"{several}-{single}.csv"
-        assert review(table, out, tmp_path / "v.jsonl").exit_code == 0
+        assert review(table, out, write_lines(files, read)).exit_code == 0
 
 
 def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Path) -> None:
@@ -242,9 +234,7 @@ def test_every_kind_of_file_that_grade_writes_is_read(
         rows = [f"{name},{row}" for name, row in zip(ids, rows, strict=True)]
     blank = "," * rows[0].count(",")
     source.write_text("\n".join([*rows[:2], blank, *rows[2:]]) + "\n")
-    mapping = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
-    command = ["--judge", "j", "--in", str(source), "--out", str(graded), *mapping]
-    CliRunner().invoke(app, ["grade", *command, "--allow-failed"], catch_exceptions=False)
+    custos("grade", "--judge", "j", "--in", source, "--out", graded, *OPTIONS, "--allow-failed")
     result = review(source, tmp_path / "review.csv", graded)
     assert "2 of 3 rows are for people: 2 without a verdict" in result.stdout, result.stderr
     shown = cells(tmp_path / "review.csv")
@@ -263,11 +253,9 @@ def test_verdicts_on_more_rows_than_the_table_has_are_refused(
     """Refuse those on a longer table whose ids are the numbers of its rows, too."""
     monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
     table.write_text("question,gold,answer\n" + "Q?,Paris,Paris\n" * 3)
-    mapping = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
     graded = [tmp_path / "v.jsonl", tmp_path / "v.csv"]
     for out in graded:
-        arguments = ["grade", "--judge", "j", "--in", str(table), "--out", str(out), *mapping]
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+        succeed("grade", "--judge", "j", "--in", table, "--out", out, *OPTIONS)
     table.write_text("question,gold,answer\nQ?,Paris,Paris\n\nQ?,Paris,Paris\n")
     for out in graded:
         result = review(table, tmp_path / "out.csv", out)
@@ -286,14 +274,11 @@ def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: s
     rows = [
         {"id": text, "question": text, "references": [text], "response": text} for text in texts
     ]
-    source, files, out = tmp_path / "a.jsonl", tmp_path / "v.jsonl", tmp_path / f"r{suffix}"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, out = write_lines(tmp_path / "a.jsonl", rows), tmp_path / f"r{suffix}"
     verdict = {"status": "judge_error", "message": "no server"}
     lines = [{"id": text, "row": number, **verdict} for number, text in enumerate(texts, 1)]
-    files.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command = ["review", str(files), "--in", str(source), "--csv", str(out)]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
+    files = write_lines(tmp_path / "v.jsonl", lines)
+    succeed("review", files, "--in", source, "--csv", out)
     read = [row for _, row in read_table(out, JudgeRequest, TableMapping())]
     assert [(r.id, r.question, r.references, r.response) for r in read] == [
         (text, text, (text,), text) for text in texts
@@ -304,7 +289,7 @@ def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: s
 def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
     """A table of 400 answers by four models, verdicts, and what people would say by id."""
     rng = np.random.default_rng(3)
-    rows, lines, truth = [], [], {}
+    rows, verdicts, truth = [], [], {}
     for number in range(1, 401):
         chance = float(rng.beta(0.6, 0.4))
         label = "Correct" if chance > 0.5 else "Wrong"
@@ -312,12 +297,10 @@ def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
         rows[-1]["model"] = "abcd"[number % 4]
         verdict = {"id": str(number), "row": number, "status": "scored", "label": label}
         verdict |= {"confidence": max(chance, 1 - chance), "judge_name": "one"}
-        lines.append(json.dumps(verdict | {"needs_review": 0.4 < chance < 0.6}) + "\n")
+        verdicts.append(verdict | {"needs_review": 0.4 < chance < 0.6})
         truth[str(number)] = "Correct" if rng.random() < 0.9 * chance else "Wrong"
-    source, files = tmp_path / "many.csv", tmp_path / "many.jsonl"
-    write_csv(source, rows)
-    files.write_text("".join(lines))
-    return source, files, truth
+    source = write_csv(tmp_path / "many.csv", rows)
+    return source, write_lines(tmp_path / "many.jsonl", verdicts), truth
 
 
 def number_of(row: dict[str, str]) -> str:
@@ -336,8 +319,7 @@ def labelled(path: Path, truth: dict[str, str], first: int | None = None) -> Pat
 
 
 def estimate(source: Path, files: Path, path: Path) -> Any:
-    arguments = ["review", str(files), "--in", str(source), "--estimate", str(path), *OPTIONS]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return custos("review", files, "--in", source, "--estimate", path, *OPTIONS)
 
 
 def figures(output: str) -> dict[str, list[float]]:
@@ -360,7 +342,7 @@ def test_drawn_rows_are_labelled_and_speak_for_all(
     read = read_table(labelled(out, truth), LabelledExample, MAPPING, {})
     probabilities = [example.sampling_probability for _, example in read]
     assert probabilities == list(chances.values()), "read as it was written"
-    verdicts = {str(v["id"]): v for v in map(json.loads, files.read_text().splitlines())}
+    verdicts = {str(verdict["id"]): verdict for verdict in read_lines(files)}
     result = estimate(source, files, labelled(out, truth))
     shown = figures(result.stdout)
     numbers = [str(number) for number in range(1, 401)]
@@ -442,9 +424,8 @@ def test_the_share_as_judged_is_one_figure(
     for number, row in enumerate(rows):
         row["group"] = str(number // 20)
     write_csv(source, rows)
-    verdicts = [json.loads(line) for line in files.read_text().splitlines()]
     rubric = {"rubric": "hieval-qs/plain/any"}
-    files.write_text("".join(json.dumps(verdict | rubric) + "\n" for verdict in verdicts))
+    write_lines(files, [verdict | rubric for verdict in read_lines(files)])
     drawn = review(source, tmp_path / "review.csv", files, "--rows", "50")
     as_judged = re.findall(r"[\d.]+", drawn.stdout.partition("as judged")[2])[:3]
     shown = figures(estimate(source, files, labelled(tmp_path / "review.csv", truth)).stdout)

@@ -47,29 +47,43 @@ def test_serves_until_interrupted() -> None:
         assert "Traceback" not in process.stderr
 
 
-def test_a_port_in_use_is_an_error_before_anything_is_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+LOAD = "cli.shared.judges.EngineOptions.load_judge"
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The judges of services that load theirs, which know every task, and end."""
+    loaded: list[dict[str, Any]] = []
+    monkeypatch.setattr(LOAD, lambda _, name, **__: KnowingJudge(name))
+    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
     monkeypatch.setattr(
-        "cli.shared.judges.EngineOptions.load_judge", lambda *_: pytest.fail("loaded")
+        "serve.server.run", lambda app, service, listener, load, *_: loaded.append(load())
     )
-    with bind("127.0.0.1", 0) as listener:
-        port = listener.getsockname()[1]
-        result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--port", str(port)])
-    assert result.exit_code != 0
-    assert f"error: cannot listen on 127.0.0.1 port {port}" in result.stderr
-    assert "--port" in result.stderr
+    return loaded
+
+
+def serve(*options: str) -> None:
+    result = CliRunner().invoke(app, ["serve", "--port", "0", *options])
+    assert result.exit_code == 0, result.output
 
 
 def refused_before_loading(monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
     """The line of an error that comes before a judge is loaded."""
-    monkeypatch.setattr(
-        "cli.shared.judges.EngineOptions.load_judge", lambda *_, **__: pytest.fail("loaded")
-    )
+    monkeypatch.setattr(LOAD, lambda *_, **__: pytest.fail("loaded"))
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     result = CliRunner().invoke(app, ["serve", "--port", "0", *options])
     assert result.exit_code == 2, result.output
     return result.stderr
+
+
+def test_a_port_in_use_is_an_error_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with bind("127.0.0.1", 0) as listener:
+        port = str(listener.getsockname()[1])
+        error = refused_before_loading(monkeypatch, "--judge", "embedded", "--port", port)
+    assert f"error: cannot listen on 127.0.0.1 port {port}" in error
+    assert "--port" in error
 
 
 @pytest.mark.parametrize(
@@ -93,39 +107,20 @@ def test_an_alias_of_nothing_is_told_before_anything_is_loaded(
 
 
 @pytest.mark.parametrize(
-    "aliases", [{"gpt-4o": "custos/qa"}, {"gpt-4o": "custos/qa@embedded-qs"}, {"m": "embedded"}]
+    "alias", ["gpt-4o=custos/qa", "gpt-4o=custos/qa@embedded-qs", "m=embedded"]
 )
 def test_an_alias_of_what_is_served_by_default_is_taken(
-    aliases: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    alias: str, loaded: list[dict[str, Any]]
 ) -> None:
     """Also of the untrained judge, which is not loaded by name."""
-    served: list[Any] = []
-    monkeypatch.setattr(
-        "cli.shared.judges.EngineOptions.load_judge", lambda _, name, **__: KnowingJudge(name)
-    )
-    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
-    monkeypatch.setattr(
-        "serve.server.run", lambda app, service, listener, load, *_: served.append(load())
-    )
-    words = [word for alias, model in aliases.items() for word in ("--alias", f"{alias}={model}")]
-    result = CliRunner().invoke(app, ["serve", "--port", "0", *words])
-    assert result.exit_code == 0, result.output
-    assert served
+    serve("--alias", alias)
+    assert loaded
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        "--queue",
-        "--key-rate",
-        "--cache-mb",
-        "--connections-per-address",
-        "--deadline",
-        "--watchdog",
-    ],
-)
-def test_sizes_and_waits_are_bounded(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert f"Invalid value for '{option}'" in refused_before_loading(monkeypatch, option, "9" * 20)
+def test_sizes_and_waits_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "queue key-rate cache-mb connections-per-address deadline watchdog".split():
+        error = refused_before_loading(monkeypatch, f"--{name}", "9" * 20)
+        assert f"Invalid value for '--{name}'" in error
 
 
 @pytest.mark.parametrize("port", ["99999", "taken"])
@@ -144,26 +139,16 @@ def test_a_wrong_address_of_the_operator_names_its_option(
     ("options", "allowed"), [([], set()), (["--allow-unmeasured", "criterion"], {"criterion"})]
 )
 def test_what_the_operator_allows_holds_for_named_judges_and_for_the_untrained_one(
-    options: list[str], allowed: set[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str], allowed: set[str], loaded: list[dict[str, Any]]
 ) -> None:
-    loaded: list[dict[str, Any]] = []
-
-    def load_judge(*_: Any, **__: Any) -> FakeJudge:
-        return FakeJudge()
-
-    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load_judge)
-    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
-    monkeypatch.setattr(
-        "serve.server.run", lambda app, service, listener, load, *_: loaded.append(load())
-    )
-    result = CliRunner().invoke(app, ["serve", "--port", "0", *options])
-    assert result.exit_code == 0, result.output
+    serve(*options)
     [judges] = loaded
     assert "embedded" in judges
     assert all(set(judge.allowed) == allowed for judge in judges.values())
     assert ("criterion" in judges["embedded"].tasks) is bool(allowed)
 
 
+@pytest.mark.usefixtures("loaded")
 def test_a_model_server_is_given_up_before_those_who_wait_give_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -173,11 +158,9 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
         given.append((settings[0].deadline, patience))
         return FakeJudge()
 
-    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load_judge)
-    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
-    command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
-    result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])
-    assert result.exit_code == 0, result.output
+    monkeypatch.setattr(LOAD, load_judge)
+    server = "--engine openai --base-url http://127.0.0.1:9/v1 --judge m"
+    serve(*server.split(), "--deadline", "60")
     [(deadline, patience)] = given
     tries = patience["tries"]
     assert tries * deadline + (tries - 1) * patience["longest_wait"] <= 60
@@ -303,18 +286,12 @@ def test_nobody_there() -> None:
     assert "is 'custos serve' running there?" in result.stderr
 
 
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_the_log_names_the_gpu_of_the_judges(
     gpus: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def load_judge(*_: Any, **__: Any) -> FakeJudge:
-        return FakeJudge()
-
     with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load_judge)
-    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
-    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     with caplog.at_level(logging.INFO, "custos.serve"):
-        result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])
-    assert result.exit_code == 0, result.output
+        serve("--judge", "m=mine")
     assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus

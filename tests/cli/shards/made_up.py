@@ -1,6 +1,5 @@
 """Shards with made-up rows, and a judge that writes down what it grades and can be made to die."""
 
-import json
 import os
 import signal
 import time
@@ -14,6 +13,7 @@ import psutil
 from cli.shards import ShardSettings
 from data_prep.tables.mapping import TableMapping
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import write_lines
 from tests.serve.made_up import FakeJudge, row
 
 SETTINGS = ShardSettings(mapping=TableMapping(), risk=None, batch=4)
@@ -79,8 +79,7 @@ def write_shards(folder: Path, num_shards: int, num_rows: int) -> None:
             row("Paris" if number % 3 else "Rome", id=f"s{shard}-r{number}")
             for number in range(num_rows)
         ]
-        text = "".join(f"{json.dumps(one)}\n" for one in rows)
-        (folder / f"s{shard}.jsonl").write_text(text)
+        write_lines(folder / f"s{shard}.jsonl", rows)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

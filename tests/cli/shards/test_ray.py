@@ -123,9 +123,6 @@ def test_the_command_with_a_service(tmp_path: Path) -> None:
     assert [verdict["label"] for verdict in verdicts] == ["Wrong", "Correct", "Correct"] * 2
 
 
-pytest.importorskip("ray", reason="pip install 'ray[data]'")
-
-
 def growth(samples: list[tuple[float, float]]) -> float:
     """The largest size of the last quarter, as a share of that of the second quarter."""
     sizes = [size for _, size in samples]

@@ -32,7 +32,6 @@ from cli.shards import (
 )
 from cli.shared.verdicts import Summary
 from judging.errors import CustosError
-from judging.judge import Judge
 from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
 from tests.failing_files import FailingFiles
@@ -168,20 +167,17 @@ def test_ray_that_is_not_installed_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     done = on_ray(folder, "auto")
-    assert done.exit_code == 2
-    assert done.stderr == "error: --ray: Ray is not installed; pip install 'ray[data]'\n"
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "Ray is not installed" in done.stderr
 
 
-def on_ray(folder: Path, address: str) -> Any:
+def on_ray(folder: Path, address: str, *more: str) -> Any:
     files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
-    return CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", address, *files])
+    return CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", address, *files, *more])
 
 
-def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Judge, "load", lambda source: pytest.fail("loaded"))
-    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
-    table = ["--csv", f"{folder}/graded.csv"]
-    done = CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", "local", *files, *table])
+def test_a_table_beside_is_refused(folder: Path) -> None:
+    done = on_ray(folder, "local", "--csv", f"{folder}/graded.csv")
     assert done.exit_code == 2
     assert "choose the form of the output by the ending of --out" in done.stderr
 
@@ -305,11 +301,14 @@ def test_a_row_without_a_verdict_is_in_the_record(tmp_path: Path) -> None:
     assert (record.failure or "").startswith("row 3: not valid JSON")
 
 
-def test_a_shard_that_changes_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_shards(tmp_path / "in", 1, 10)
-    [shard] = list_shards(f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/*.jsonl")
+def shard_in(folder: Path) -> Shard:
+    write_shards(folder, 1, 10)
+    [shard] = list_shards(f"{folder}/*.jsonl", f"{folder}/out/*.jsonl")
+    return shard
+
+
+def test_a_shard_that_changes_leaves_nothing(tmp_path: Path) -> None:
+    shard = shard_in(tmp_path)
     os.utime(shard.source, (1, 1))
     with pytest.raises(CustosError, match="has changed while it was graded"):
         grade_shard(shard, FakeJudge(), "digest", SETTINGS)
@@ -319,8 +318,7 @@ def test_a_shard_that_changes_leaves_nothing(
 def test_a_worker_that_dies_between_verdicts_and_record_has_not_done_the_shard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_shards(tmp_path / "in", 1, 10)
-    [shard] = list_shards(f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/*.jsonl")
+    shard = shard_in(tmp_path)
 
     def die(path: Path, value: object) -> None:
         raise KeyboardInterrupt
@@ -334,12 +332,6 @@ def test_a_worker_that_dies_between_verdicts_and_record_has_not_done_the_shard(
     assert contents(tmp_path / "out") == first
     (tmp_path / "out" / "s0.jsonl").unlink()
     assert read_records([shard]) == {}, "a record without verdicts counts for nothing"
-
-
-def shard_in(folder: Path) -> Shard:
-    write_shards(folder, 1, 10)
-    [shard] = list_shards(f"{folder}/*.jsonl", f"{folder}/out/*.jsonl")
-    return shard
 
 
 def test_whichever_call_fails_a_shard_is_done_or_graded_again(tmp_path: Path) -> None:
@@ -368,25 +360,9 @@ def test_whichever_call_fails_a_shard_is_done_or_graded_again(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("address", "raised", "message"),
     [
-        (
-            "local",
-            Exception("The current node timed out during startup. This could happen ..."),
-            "--ray local: Ray did not start within 30 s; the machine is too busy: give the same "
-            "command again",
-        ),
-        ("local", ValueError("no room\nmore"), "--ray local: Ray does not start: no room"),
-        (
-            "10.0.0.1:6379",
-            RuntimeError("Failed to connect to GCS.\nCheck the firewall."),
-            "--ray 10.0.0.1:6379: no Ray cluster answers there; start one with 'ray start --head', "
-            "or correct the address: Failed to connect to GCS.",
-        ),
-        (
-            "auto",
-            ConnectionError("Could not find any running Ray instance."),
-            "--ray auto: no Ray cluster answers there; start one with 'ray start --head', "
-            "or correct the address: Could not find any running Ray instance.",
-        ),
+        ("local", Exception("The current node timed out during startup."), "too busy"),
+        ("local", ValueError("no room\nmore"), "Ray does not start: no room"),
+        ("10.0.0.1:6379", RuntimeError("No GCS.\nCheck it."), "correct the address: No GCS."),
     ],
 )
 def test_a_cluster_that_is_not_there_is_one_line(
@@ -403,4 +379,5 @@ def test_a_cluster_that_is_not_there_is_one_line(
     monkeypatch.setitem(sys.modules, "ray", stand_in)
     monkeypatch.setitem(sys.modules, "ray.data", data)
     done = on_ray(folder, address)
-    assert (done.exit_code, done.stderr) == (2, f"error: {message}\n")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"error: --ray {address}: ") and message in done.stderr

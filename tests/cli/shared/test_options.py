@@ -7,14 +7,13 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 import torch
 import typer
 from typer.testing import CliRunner
 
-from cli.main import app
 from cli.shared.judges import (
     EngineOnUse,
     EngineOptions,
@@ -33,6 +32,7 @@ from judging.judge.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
+from tests.cli.made_up import custos, read_lines, succeed, write_lines
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
@@ -64,31 +64,15 @@ def paint(
     typer.echo(f"{name} {is_wet} {colours.red} {colours.green}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "painted"),
-    [
-        (["wall", "--red", "2"], "wall False 2 3"),
-        (["wall", "--verdant", "0", "--red", "2", "--wet"], "wall True 2 0"),
-    ],
-)
-def test_fields_of_a_group_are_options(arguments: list[str], painted: str) -> None:
-    assert CliRunner().invoke(painter, arguments).stdout == f"{painted}\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["wall"], "Missing option '--red'"),
-        (["wall", "--red", "1", "--verdant", "-1"], "--verdant"),
-    ],
-)
-def test_fields_are_checked_as_options_are(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(painter, arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_a_group_itself_is_no_option() -> None:
+def test_fields_of_a_group_are_options() -> None:
+    for typed, status, said in (
+        ("wall --red 2", 0, "wall False 2 3\n"),
+        ("wall --verdant 0 --red 2 --wet", 0, "wall True 2 0\n"),
+        ("wall", 2, "Missing option '--red'"),
+        ("wall --red 1 --verdant -1", 2, "--verdant"),
+    ):
+        result = CliRunner().invoke(painter, typed.split())
+        assert (result.exit_code, said in result.output) == (status, True), typed
     assert "colours" not in CliRunner().invoke(painter, ["--help"]).stdout
 
 
@@ -148,7 +132,7 @@ def test_pictures_are_named_relative_to_the_file(tmp_path: Path) -> None:
     content = Path(save_picture(tmp_path / "a/b.png", 40, 30)).read_bytes()
     url = f"data:image/png;base64,{base64.b64encode(content).decode()}"
     rows = [row(images=["a/b.png", url]), row()]
-    source.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
+    write_lines(source, rows)
     [(_, pictured), (_, plain)] = read_requests(source)
     assert isinstance(pictured, JudgeRequest)
     assert isinstance(plain, JudgeRequest)
@@ -160,7 +144,7 @@ def test_a_broken_picture_is_known_before_a_judge_is(tmp_path: Path) -> None:
     picture, source = tmp_path / "cut.jpg", tmp_path / "in.jsonl"
     content = Path(save_picture(picture, 300, 200)).read_bytes()
     picture.write_bytes(content[: len(content) // 2])
-    source.write_text("".join(json.dumps(row(images=[n])) + "\n" for n in ("cut.jpg", "no.jpg")))
+    write_lines(source, [row(images=[name]) for name in ("cut.jpg", "no.jpg")])
     reasons = {"cut.jpg": "it is broken or cut off", "no.jpg": "there is no such file"}
     for (number, verdict), name in zip(read_requests(source), reasons, strict=True):
         assert isinstance(verdict, Verdict)
@@ -171,8 +155,7 @@ def test_a_broken_picture_is_known_before_a_judge_is(tmp_path: Path) -> None:
 
 
 def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None:
-    source = tmp_path / "in.jsonl"
-    source.write_text("".join(json.dumps(fields) + "\n" for fields in (row(risk=0.2), row())))
+    source = write_lines(tmp_path / "in.jsonl", [row(risk=0.2), row()])
 
     def risks(stated: float | None) -> list[float | None]:
         requests = (request for _, request in read_requests(source, None, stated))
@@ -182,26 +165,18 @@ def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None
     assert risks(0.05) == [0.05, 0.05]
 
 
-runner = CliRunner()
-
-
 def rows(folder: Path) -> Path:
     row = {"question": "q", "references": ["19"], "task": "truthful-reward"}
-    answers = ("19", "eleven", "")
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row | {"response": text}) + "\n" for text in answers))
-    return path
+    rows = [row | {"response": text} for text in ("19", "eleven", "")]
+    return write_lines(folder / "rows.jsonl", rows)
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_grading_names_the_gpu_that_judges(
     gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(*_: Any, **__: Any) -> FakeJudge:
-        return FakeJudge()
-
     with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", load)
+    monkeypatch.setattr("cli.shared.judges.EngineOptions.load_judge", lambda *_, **__: FakeJudge())
     options = EngineOptions()
     with contextlib.redirect_stderr(io.StringIO()) as shown:
         options.load_grader(["mine"])
@@ -216,22 +191,17 @@ def test_grading_on_a_server_is_grading_here(
 ) -> None:
     folder = tiny_folders("qwen2_5_vl")
     monkeypatch.setenv("SERVER_KEY", "sk-secret")
-    given = ["grade", "--in", str(rows(tmp_path))]
+    given = ("grade", "--in", rows(tmp_path))
     remote = ["--engine", "openai", "--judge", f"m={folder}", "--key-env", "SERVER_KEY"]
     with FakeServer().running() as server:
         server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-        there = ["--out", str(tmp_path / "there.jsonl"), "--base-url", server.url]
-        done = runner.invoke(app, [*given, *remote, *there])
+        there = ["--out", tmp_path / "there.jsonl", "--base-url", server.url]
+        done = succeed(*given, *remote, *there)
         assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer sk-secret"}
-    assert done.exit_code == 0, done.output
     assert "m at http://127.0.0.1" in done.output and "exact posterior" in done.output
-    here = ["--judge", folder, "--out", str(tmp_path / "here.jsonl")]
-    assert runner.invoke(app, [*given, *here]).exit_code == 0
-    for one, other in zip(
-        *((tmp_path / name).read_text().splitlines() for name in ("there.jsonl", "here.jsonl")),
-        strict=True,
-    ):
-        found, expected = json.loads(one), json.loads(other)
+    succeed(*given, "--judge", folder, "--out", tmp_path / "here.jsonl")
+    both = (read_lines(tmp_path / f"{name}.jsonl") for name in ("there", "here"))
+    for found, expected in zip(*both, strict=True):
         assert found["status"] == expected["status"] != "judge_error"
         # Here in bfloat16, which keeps three digits.
         given_here = expected.get("probabilities", {})
@@ -247,14 +217,13 @@ def test_a_token_budget_reaches_the_model_on_this_machine(
 
     monkeypatch.setattr(Judge, "load", load)
     row = {"question": "q", "references": ["19"], "response": "19", "label": "Correct"}
-    (tmp_path / "labelled.jsonl").write_text(json.dumps(row) + "\n")
-    source = str(tmp_path / "labelled.jsonl")
-    command = {
-        "grade": ["grade", "--judge", "m", "--in", source, "--out", str(tmp_path / "out.jsonl")],
-        "eval": ["eval", "m", "--data", source, "--out", str(tmp_path / "out")],
-        "serve": ["serve", "--judge", "m", "--port", "0"],
-    }[verb]
-    result = runner.invoke(app, [*command, "--token-budget", "77"])
+    source = write_lines(tmp_path / "labelled.jsonl", [row])
+    options: dict[str, tuple[object, ...]] = {
+        "grade": ("--judge", "m", "--in", source, "--out", tmp_path / "out.jsonl"),
+        "eval": ("m", "--data", source, "--out", tmp_path / "out"),
+        "serve": ("--judge", "m", "--port", "0"),
+    }
+    result = custos(verb, *options[verb], "--token-budget", "77")
     assert result.stderr.splitlines()[-1] == "error: m with 77"
 
 
@@ -263,17 +232,6 @@ def test_a_token_budget_is_for_models_on_this_machine() -> None:
     for options, judge in ((server, "m"), (EngineOptions(token_budget=77), "http://127.0.0.1:9")):
         with pytest.raises(CustosError, match="--token-budget"):
             options.load_judge_or_service(judge)
-
-
-def test_served_models_go_by_their_names_there() -> None:
-    given = ["qs=runs/qs", "gpt-4o", "org/model"]
-    assert named_sources(given, "openai") == {
-        "qs": "qs=runs/qs",
-        "gpt-4o": "gpt-4o",
-        "org/model": "org/model",
-    }
-    with pytest.raises(CustosError, match="there is already a judge 'qs'"):
-        named_sources(["qs=a", "qs=b"], "openai")
 
 
 def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,19 +252,21 @@ def test_names_and_sources() -> None:
         "hieval": "runs/hieval",
         "embedded": "embedded",
     }
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+    given = ["qs=runs/qs", "gpt-4o", "org/model"]
+    assert named_sources(given, "openai") == {
+        "qs": "qs=runs/qs",
+        "gpt-4o": "gpt-4o",
+        "org/model": "org/model",
+    }
+    for wrong, message in (
         (["=run"], "--judge '=run': expected NAME=RUN"),
         (["qs="], "--judge 'qs=': expected NAME=RUN"),
         (["a=x", "b/a"], "--judge 'b/a': there is already a judge 'a'"),
-    ],
-)
-def test_names_that_are_refused(given: list[str], message: str) -> None:
-    with pytest.raises(CustosError, match=re.escape(message)):
-        named_sources(given)
+    ):
+        with pytest.raises(CustosError, match=re.escape(message)):
+            named_sources(wrong)
+    with pytest.raises(CustosError, match="there is already a judge 'qs'"):
+        named_sources(["qs=a", "qs=b"], "openai")
 
 
 def parameters(judge: Judge) -> dict[str, torch.nn.Parameter]:

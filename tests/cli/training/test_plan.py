@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
+from tests.cli.made_up import custos, succeed
 from tests.train.made_up import encoded, examples, write_recipe
 from train.launch.front import TrainingRun
 from train.launch.run_plan import published_config
@@ -22,7 +21,7 @@ from train.setup.recipe import RECIPES, OptimSection, parse_recipe, recipe_names
 
 
 def _plan(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["plan", *arguments])
+    return custos("plan", *arguments)
 
 
 def _json(*arguments: str) -> dict[str, Any]:
@@ -169,8 +168,7 @@ def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:
 
 
 def test_the_list_says_what_each_recipe_is_for() -> None:
-    result = CliRunner().invoke(app, ["recipe", "list"])
-    assert result.exit_code == 0
+    result = succeed("recipe", "list")
     heading, *lines = result.stdout.splitlines()
     assert heading.split()[0] == "recipe"
     by_name = {line.split()[0]: line for line in lines if line}
@@ -181,52 +179,49 @@ def test_the_list_says_what_each_recipe_is_for() -> None:
 
 
 def test_a_recipe_is_shown_as_it_is() -> None:
-    result = CliRunner().invoke(app, ["recipe", "show", "embedded/demo"])
-    assert result.exit_code == 0
+    result = succeed("recipe", "show", "embedded/demo")
     assert result.stdout == (RECIPES / "embedded" / "demo.yaml").read_text(encoding="utf-8")
 
 
 def test_a_recipe_is_copied_and_never_over_another_file(tmp_path: Path) -> None:
     target = tmp_path / "my.yaml"
     arguments = ["recipe", "copy", "hieval_stage1", str(target)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0
+    result = succeed(*arguments)
     assert f"custos train {target} --train TABLE" in result.stdout
     assert target.read_bytes() == (RECIPES / "hieval_stage1.yaml").read_bytes()
     target.write_text("mine", encoding="utf-8")
-    result = CliRunner().invoke(app, arguments)
+    result = custos(*arguments)
     assert (result.exit_code, target.read_text(encoding="utf-8")) == (2, "mine")
     assert f"error: {target}: this file exists already; name another" in result.stderr
 
 
 def test_every_key_of_a_recipe_is_explained_on_eighty_columns() -> None:
-    result = CliRunner().invoke(app, ["recipe", "keys"])
-    assert result.exit_code == 0
+    result = succeed("recipe", "keys")
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert "`" not in result.stdout
     assert lines.count("optim:") == 1
     assert any(line.startswith("  optim.lr: number, > 0; required") for line in lines)
-    parsed = json.loads(CliRunner().invoke(app, ["recipe", "keys", "--json"]).stdout)
+    parsed = json.loads(custos("recipe", "keys", "--json").stdout)
     assert all(key["meaning"] and key["value"] and key["default"] for key in parsed)
     assert {"loss.gamma", "loss.margin", "replay.rho"} <= {key["name"] for key in parsed}
 
 
 def test_keys_of_one_recipe_and_single_keys() -> None:
-    result = CliRunner().invoke(app, ["recipe", "keys", "embedded/mine", "loss", "--json"])
+    result = custos("recipe", "keys", "embedded/mine", "loss", "--json")
     names = {key["name"] for key in json.loads(result.stdout)}
     assert "loss.gamma" in names
     assert "loss.margin" not in names
-    result = CliRunner().invoke(app, ["recipe", "keys", "optim.lr"])
+    result = custos("recipe", "keys", "optim.lr")
     assert "Highest learning rate" in result.stdout
     assert "optim.epochs" not in result.stdout
-    result = CliRunner().invoke(app, ["recipe", "keys", "optim.lrr"])
+    result = custos("recipe", "keys", "optim.lrr")
     assert result.exit_code != 0
     assert "optim.lrr: no such key; the nearest is 'optim.lr'" in result.stderr
 
 
 def test_the_key_method_names_every_method() -> None:
-    result = CliRunner().invoke(app, ["recipe", "keys", "method", "--json"])
+    result = custos("recipe", "keys", "method", "--json")
     [key] = json.loads(result.stdout)
     assert all(f"{name}: {method.__doc__}" in key["meaning"] for name, method in methods().items())
 
@@ -262,7 +257,7 @@ def _write(folder: Path, report: dict[str, Any], test_file: str = "d") -> None:
 
 
 def _sweep(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["sweep", RECIPE, *arguments, "--out", "runs/s"])
+    return custos("sweep", RECIPE, *arguments, "--out", "runs/s")
 
 
 def test_seeds_are_trained_once_and_summed_up(trained: list[list[str]]) -> None:

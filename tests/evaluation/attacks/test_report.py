@@ -26,8 +26,6 @@ from evaluation.attacks.run import (
     StabilityReport,
     at_floors,
     measure_stability,
-    render_markdown,
-    render_page,
     run_attacks,
     write_attacks,
 )
@@ -116,14 +114,14 @@ def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Pa
     options = AttackOptions(wordings=9, search=1, pool=5)
     judge = RuleJudge(lambda request: "Correct")
     report = run_attacks(judge, hostile, options)
-    page, text = render_page(report, "my.csv"), render_markdown(report, "my.csv")
+    plan = AttackPlan.of(hostile, options)
+    verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
+    write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
+    page, text = ((tmp_path / name).read_text() for name in ("attacks.html", "attacks.md"))
     assert "<script>" not in page and "&lt;script&gt;" in page
     assert "\\| who?" in text
     for family in (*report.attacks, *report.controls):
         assert family in text and family.replace("_", " ") in page
-    plan = AttackPlan.of(hostile, options)
-    verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
-    write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
     assert AttackReport.model_validate_json((tmp_path / "attacks.json").read_text()) == report
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == len(plan.rows)
 
@@ -150,28 +148,18 @@ OUTCOMES = st.lists(
 
 def graded(family: str, outcomes: list[Outcome]) -> list[tuple[AttackRow, Verdict]]:
     """Rows of a family, each on a question of its own, with these labels and confidences."""
-    return [
-        (
-            AttackRow(
-                family=family,
-                wording="w",
-                cluster=f"q{number}",
-                request=JudgeRequest(
-                    id=f"{family}/{number}",
-                    question="Which?",
-                    references=("Paris",),
-                    responses=("x",),
-                ),
-            ),
-            Verdict(
-                id=f"{family}/{number}",
-                status="scored" if label else "judge_error",
-                label=label,
-                confidence=confidence if label else None,
-            ),
-        )
-        for number, (label, confidence) in enumerate(outcomes)
+    request = JudgeRequest(question="Which?", references=("Paris",), responses=("x",))
+    rows = [
+        AttackRow(family=family, wording="w", cluster=f"q{number}", request=request)
+        for number in range(len(outcomes))
     ]
+    verdicts = [
+        Verdict(status="scored", label=label, confidence=confidence)
+        if label
+        else Verdict(status="judge_error")
+        for label, confidence in outcomes
+    ]
+    return list(zip(rows, verdicts, strict=True))
 
 
 def share(outcomes: list[Outcome], floor: float) -> float | None:

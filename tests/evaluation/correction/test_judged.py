@@ -12,10 +12,10 @@ from evaluation.correction.judged import (
     ErrorRates,
     Figure,
     added_width,
-    best_label,
     error_rates,
     errors_of_judge,
     judged_rate,
+    ranked_scores,
     read_errors,
     rogan_gladen,
 )
@@ -156,27 +156,21 @@ def test_errors_are_measured_on_the_best_label_of_each_rubric() -> None:
     assert judged["added_width"] > 0
 
 
-@pytest.mark.parametrize(
-    ("rubric", "label"),
-    [
-        ("hieval-qs/plain/any", "Correct"),
-        ("hieval-ea/plain/all", "Correct"),
-        ("charthal/irrelevant", "1"),
-        ("truthful-pair/plain", None),
-        ("truthful-critique-score/plain", None),
-        ("another/plain", None),
-        ("", None),
-    ],
-)
-def test_pairs_and_scales_have_no_best_label(rubric: str, label: str | None) -> None:
-    assert best_label(rubric) == label
-
-
-def test_grades_by_letters_have_a_best_label(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_and_scales_have_no_ranked_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     declare(monkeypatch)
-    assert best_label("grounded/plain") == "Grounded"
+    for rubric, best in (
+        ("hieval-qs/plain/any", ["Correct"]),
+        ("hieval-ea/plain/all", ["Correct"]),
+        ("charthal/irrelevant", ["1"]),
+        ("grounded/plain", ["Grounded"]),
+        ("truthful-pair/plain", []),
+        ("truthful-critique-score/plain", []),
+        ("another/plain", []),
+        ("", []),
+    ):
+        assert ranked_scores(rubric)[:1] == best, rubric
     monkeypatch.setattr(Grounded, "label_set", ("A", "B", "C"))
-    assert best_label("grounded/plain") == "A"
+    assert ranked_scores("grounded/plain") == ["A", "B", "C"]
 
 
 def test_all_labels_have_shares_where_there_are_more_than_two(

@@ -26,28 +26,14 @@ def labels_of_people(
 ) -> tuple[PeoplesLabels, Ints]:
     """Draw labels: half of the rows of a question share their truth, and a third are hard.
 
-    Of hard questions people guess twice as often, and of others half as often.
-
-    Args:
-        rng: Source of chance.
-        questions: Number of questions.
-        rows: Rows of each.
-        people: Share of rows on which each person guesses.
-        judge: The same of the judge.
-        present: Share of the rows that each person labels.
-        levels: All labels.
-
-    Returns:
-        People's labels and the judge's.
+    Of hard questions people guess twice as often, and of others half as often. ``people`` and
+    ``judge`` are the shares of rows on which they guess, ``present`` that which a person labels.
     """
     n, size = questions * rows, len(levels)
     clusters = np.repeat(np.arange(questions), rows)
-    truth = np.where(
-        rng.random(n) < 0.5,
-        rng.integers(size, size=questions)[clusters],
-        rng.integers(size, size=n),
-    )
-
+    is_shared = rng.random(n) < 0.5
+    of_question = rng.integers(size, size=questions)[clusters]
+    truth = np.where(is_shared, of_question, rng.integers(size, size=n))
     doubt = np.where(rng.random(questions) < 1 / 3, 2.0, 0.5)[clusters]
 
     def labels(guesses: float) -> Ints:
@@ -72,14 +58,8 @@ def several(seed: int = 0, questions: int = 40) -> tuple[list[LabelledExample], 
             if number != -1
         }
         counts = np.bincount([number for number in of_row if number != -1], minlength=3)
-        examples.append(
-            example(
-                LEVELS[int(counts.argmax())],
-                id=str(row),
-                question=f"Question {people.clusters[row]}?",
-                annotator_labels=by_person,
-            )
-        )
+        fields = {"question": f"Question {people.clusters[row]}?", "annotator_labels": by_person}
+        examples.append(example(LEVELS[int(counts.argmax())], id=str(row), **fields))
         given, other = LEVELS[int(label)], LEVELS[(int(label) + 1) % 3]
         verdicts.append(scored(given, 0.6 + 0.4 * rng.random(), other, str(row), judge="made-up"))
     return examples, verdicts

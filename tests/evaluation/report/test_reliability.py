@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from typer.testing import CliRunner
 
-from cli.main import app
 from evaluation.report.reliability import HEADING, render_card
 from judging.judge import Judge
 from serve.app import create_app
 from serve.queue.service import Service
+from tests.cli.made_up import custos, write_lines
 from tests.cli.measuring.made_up import UnsteadyJudge
 from tests.serve.made_up import FakeJudge, card_of, row
 
@@ -37,14 +36,13 @@ def write(path: Path, num_wrong: int) -> Path:
     for number in range(20):
         label = "Wrong" if number < num_wrong else "Correct"
         rows.append(row("Paris", question=f"Capital {number}?", label=label, id=str(number)))
-    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
-    return path
+    return write_lines(path, rows)
 
 
 def card(folder: Path | str, out: Path | str, *options: str, **data: Path) -> Any:
     """Run ``custos card`` on data sets by name."""
     named = [part for name, path in data.items() for part in ("--data", f"{name}={path}")]
-    return CliRunner().invoke(app, ["card", str(folder), "--out", str(out), *named, *options])
+    return custos("card", folder, "--out", out, *named, *options)
 
 
 def rate(hits: int, n: int) -> dict[str, Any]:

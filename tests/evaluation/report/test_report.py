@@ -112,18 +112,12 @@ def test_written_report_is_whole(tmp_path: Path) -> None:
 
 def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> None:
     rows = [("A", "A", "A", "A"), ("B", "A", "B", "B"), ("None", "A", "B", "None")] * 5
-    made = build_report(
-        [
-            pair(people, str(row), a="red" * (1 + row % 2), task="truthful-pair")
-            for row, (people, *_) in enumerate(rows)
-        ],
-        [
-            in_both_orders(given, swapped, label, str(row))
-            for row, (_, given, swapped, label) in enumerate(rows)
-        ],
-        seconds=1.0,
-        command="custos eval x",
-    )
+    examples = [
+        pair(people, str(row), a="red" * (1 + row % 2), task="truthful-pair")
+        for row, (people, *_) in enumerate(rows)
+    ]
+    verdicts = [in_both_orders(*labels, str(row)) for row, (_, *labels) in enumerate(rows)]
+    made = build_report(examples, verdicts, seconds=1.0, command="custos eval x")
     assert made["pairs"]["measures"]["accuracy_ties_counted"]["value"] == 1.0
     assert made["pairs"]["order"]["flip_rate"]["value"] == pytest.approx(2 / 3)
     assert made["pairs"]["length"]["preference"]["value"] == 0.0
@@ -249,20 +243,12 @@ def test_verdicts_in_a_mode_that_was_not_trained_are_cautioned() -> None:
 
 def test_rows_that_were_drawn_unequally_are_weighed_in_a_caution() -> None:
     """Twenty rows stand for 200 that the judge is sure of, and twenty for themselves."""
-    examples = [
-        example(
-            "Correct",
-            id=str(number),
-            question=f"Question {number}?",
-            sampling_probability=1.0 if number < 20 else 0.1,
-        )
-        for number in range(40)
-    ]
-    right = [number % 2 == 0 if number < 20 else number % 10 > 0 for number in range(40)]
-    verdicts = [
-        scored("Correct" if is_right else "Wrong", id=str(number))
-        for number, is_right in enumerate(right)
-    ]
+    examples, verdicts = [], []
+    for number in range(40):
+        chance, is_right = (1.0, number % 2 == 0) if number < 20 else (0.1, number % 10 > 0)
+        fields = {"question": f"Question {number}?", "sampling_probability": chance}
+        examples.append(example("Correct", id=str(number), **fields))
+        verdicts.append(scored("Correct" if is_right else "Wrong", id=str(number)))
     made = build_report(examples, verdicts, seconds=1, command="")
     assert made["metrics"]["accuracy"]["value"] == pytest.approx(28 / 40)
     drawn = made["unequally_drawn"]
