@@ -24,7 +24,7 @@ from judging.models.adapters import save_adapter
 from train.loop.objective import Measured
 from train.loop.sharding import like, set_state, state_tensors, whole
 from train.rows.held_out import check_holds_run
-from train.setup.recipe import Recipe, Section
+from train.setup.recipe import FIRST_METHODS, Recipe, Section
 
 KEEP = 2
 """Newest checkpoints that stay."""
@@ -244,8 +244,6 @@ _NEWER: dict[str, Any] = {
     "run.quantization": None,
 }
 """Keys that recipes did not have at first, with the value that stands for their absence."""
-_FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo")
-"""Methods that checkpoints of earlier versions do not name; their keys tell them apart."""
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
@@ -266,7 +264,7 @@ def run_identity(
     for key, default in _NEWER.items():  # checkpoints of earlier versions do not name them
         if key in identity and identity[key] == default:
             del identity[key]
-    if identity.get("method") in (None, *_FIRST_METHODS):
+    if identity.get("method") in (None, *FIRST_METHODS):
         identity.pop("method", None)
     return identity | ({"backbone_version": backbone_version} if backbone_version else {})
 

@@ -31,7 +31,7 @@ from judging.types import JudgeRequest, LabelledExample
 from train.loop.checkpoint import newest_settings
 from train.loop.objective import TextModel
 from train.loop.sharding import is_sharded, processes_here
-from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.plan.step_memory import RowSize, StepMemory, step_memory
 from train.rows.data import ReplaySection
 from train.rows.rows import Rows, Supervision
 from train.setup.recipe import Recipe
@@ -49,29 +49,6 @@ PUBLISHED_LIMITS = {
     16: PixelLimits(256 * 256, 4096 * 4096),
 }
 """Limits on pictures that published processors have, by the size of a patch."""
-
-
-@dataclass(frozen=True)
-class RowSize:
-    """The size of a training row."""
-
-    rubric: str
-    instruction: int
-    """Tokens of the instruction."""
-    tokens: int
-    """Tokens after it and before the answer, of the row's longest prompt."""
-    prompts: int
-    """Prompts that the model reads of it."""
-    tree: LabelTree
-    supervised: int
-    """Tokens whose logits enter the loss."""
-    patches: int
-    """Patches of its pictures."""
-
-    @property
-    def length(self) -> int:
-        """Count the tokens of the row after the instruction, of all prompts."""
-        return self.prompts * (self.tokens + len(self.tree.node_tokens))
 
 
 class CharacterEncoder(Encoder):
@@ -92,10 +69,7 @@ class CharacterEncoder(Encoder):
 
 
 def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
-    """Find between which areas a run scales pictures, with or without the checkpoint's files.
-
-    Raises ``FieldError`` if the recipe's lower limit is above the upper one.
-    """
+    """Find between which areas a run scales pictures, with or without the checkpoint's files."""
     if not isinstance(encoder, CharacterEncoder):
         return encoder.backbone.pixels
     if config.model_type in TEXT_FAMILIES:
@@ -372,19 +346,13 @@ class RunPlan:
     def _needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
         """Count the memory of the longest rows in one micro-batch."""
         row, hardware = self.longest, self.hardware
-        instruction = 0 if hardware.shared else row.instruction
+        if hardware.shared:  # each reads its own instruction
+            row = replace(row, instruction=0, tokens=row.tokens + row.instruction)
         memory = step_memory(
             self.config,
             self.recipe.with_checkpointing(checkpointing),
-            StepSize(
-                prompts=micro_batch * row.prompts,
-                instruction=instruction,
-                tokens=row.tokens + row.instruction - instruction,
-                tree=row.tree,
-                supervised=row.supervised,
-                is_text=self.is_text,
-                patches=row.patches,
-            ),
+            replace(row, prompts=micro_batch * row.prompts),
+            is_text=self.is_text,
             bf16=self._is_bfloat16,
             gpu=hardware.gpus > 0,
             sharers=hardware.gpus if hardware.shared else 1,

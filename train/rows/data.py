@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from data_prep.splits.overlap import Overlap, find_overlaps
 from data_prep.tables.examples import check_dropped, check_row_pictures
@@ -33,7 +33,7 @@ from judging.progress import in_batches
 from judging.tasks import get_task
 from judging.types import LabelledExample, type_of
 from train.rows.held_out import hold_out
-from train.setup.recipe import DataSection, Section, check_named_once
+from train.setup.recipe import DataSection, Files, Section
 
 WRITTEN_AT_ONCE = 1024
 _SCHEMA = pa.schema([("row", pa.large_binary())])
@@ -306,7 +306,7 @@ def _answerer(row: LabelledExample) -> str:
 class ReplaySection(Section):
     """``D_mix = D_task2 + Sample(D_task1, rho)`` (HiEval section 3.2)."""
 
-    train: tuple[Path, ...] = ()
+    train: Files = ()
     """Training splits of the earlier stage; empty: no replay."""
     val: Path | None = None
     """Validation split of the earlier stage, scored to see what the judge forgets."""
@@ -316,12 +316,6 @@ class ReplaySection(Section):
     """What ``rho`` is a share of; the paper leaves it open."""
     val_limit: int | None = Field(default=None, gt=0)
     """Watch only the first ``val_limit`` rows of ``val``."""
-
-    @field_validator("train")
-    @classmethod
-    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
-        check_named_once(train)
-        return train
 
 
 def with_replay(

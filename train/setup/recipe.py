@@ -11,10 +11,19 @@ from contextlib import suppress
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
@@ -42,7 +51,11 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def check_named_once(paths: Sequence[Path]) -> None:
+def _in_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str | Path) else value
+
+
+def _named_once(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Raise ``ValueError`` if a file is named twice, by whatever paths."""
     first: dict[Path, Path] = {}
     for path in paths:
@@ -53,12 +66,17 @@ def check_named_once(paths: Sequence[Path]) -> None:
                 f"{path} is given twice{other}, so that its rows would count double; name it once "
                 "('custos prep mix' takes a number of rows of each data set)"
             )
+    return paths
+
+
+Files = Annotated[tuple[Path, ...], AfterValidator(_named_once)]
+"""Files whose rows are taken together, each named once."""
 
 
 class DataSection(Section):
     """Labelled splits, as ``custos prep`` writes them, or tables of any kind (see ``mapping``)."""
 
-    train: tuple[Path, ...] = Field(min_length=1)
+    train: Annotated[Files, BeforeValidator(_in_tuple)] = Field(min_length=1)
     """One file or more, each once, trained on together."""
     val: Path | None = None
     """Scored during training; selects the best adapter. None: a part of ``train``, with whole
@@ -83,17 +101,6 @@ class DataSection(Section):
     allow_overlap: bool | tuple[tuple[Split, Split], ...] = False
     """Whether splits may share rows or questions; or the pairs of splits that may, such as
     ``[[train, val]]``. The model card names what they share."""
-
-    @field_validator("train", mode="before")
-    @classmethod
-    def _single_file(cls, train: Any) -> Any:
-        return (train,) if isinstance(train, str | Path) else train
-
-    @field_validator("train")
-    @classmethod
-    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
-        check_named_once(train)
-        return train
 
     @field_validator("mapping", mode="before")
     @classmethod
@@ -192,7 +199,7 @@ class RunSection(Section):
     backbone's own limit, at most 1,048,576."""
     log_every: int = Field(default=10, gt=0)
     """Steps between two reports of loss and speed."""
-    trackers: tuple[TrackerName, ...] = ("tensorboard",)
+    trackers: Annotated[tuple[TrackerName, ...], BeforeValidator(_in_tuple)] = ("tensorboard",)
     """Where reports go beside the screen and ``metrics.jsonl``: any of ``tensorboard``, ``wandb``
     (offline unless WANDB_MODE says otherwise) and ``mlflow`` (files unless MLFLOW_TRACKING_URI
     names a server). All write into the run folder."""
@@ -213,11 +220,6 @@ class RunSection(Section):
         """Count the steps between two validations and those between two checkpoints."""
         tenth = max(1, min(100, total_steps // 10))
         return self.eval_every or tenth, self.save_every or tenth
-
-    @field_validator("trackers", mode="before")
-    @classmethod
-    def _single_tracker(cls, trackers: Any) -> Any:
-        return (trackers,) if isinstance(trackers, str) else trackers
 
     @model_validator(mode="after")
     def _pixels_in_order(self) -> RunSection:
@@ -448,6 +450,11 @@ def summary_of(path: Path) -> str:
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
     return comment[1] if len(comment) > 1 else ""
+
+
+FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
+"""The methods of the time when neither recipes nor checkpoints named theirs: the keys tell them
+apart, and later ones change nothing for them."""
 
 
 class RecipeKey(NamedTuple):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from subprocess import check_output
 from typing import Any
@@ -20,7 +21,7 @@ from train.loop.batches import MicroBatch
 from train.methods.focal import FocalRecipe
 from train.methods.trainer import Trainer
 from train.plan.planner import longest, row_sizes
-from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.plan.step_memory import StepMemory, step_memory
 from train.rows.rows import Supervision
 
 ROWS = 4
@@ -47,16 +48,10 @@ def planned_step(
     """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
     config = encoder.backbone.model.config
     row = longest(row_sizes(rows, Supervision(encoder), settings, config))
-    instruction = row.instruction if sharers == 1 else 0
-    size = StepSize(
-        ROWS,
-        instruction,
-        row.tokens + row.instruction - instruction,
-        row.tree,
-        row.supervised,
-        patches=row.patches,
-    )
+    if sharers > 1:
+        row = replace(row, instruction=0, tokens=row.tokens + row.instruction)
     bf16 = settings.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
+    size = replace(row, prompts=ROWS)
     return step_memory(config, settings, size, bf16=bf16, gpu=False, sharers=sharers)
 
 

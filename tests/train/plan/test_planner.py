@@ -34,7 +34,7 @@ from train.plan.planner import (
     longest,
     row_sizes,
 )
-from train.plan.step_memory import StepSize, step_memory
+from train.plan.step_memory import RowSize, step_memory
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
 
@@ -187,7 +187,7 @@ def test_weights_of_4_bits_and_moments_of_8_take_less() -> None:
     config.text_config.num_hidden_layers = layers = 4
     hidden, inner, heads = 2048, 11008, 256
     layer = 2 * hidden * hidden + 2 * hidden * heads + 3 * hidden * inner
-    size = StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2)
+    size = RowSize("rows", 0, 16, 1, LabelTree.build(["a"], [[1, 2]]), 2)
     plain = recipe(Path("run"), run__precision="bf16")
     small = recipe(
         Path("run"),

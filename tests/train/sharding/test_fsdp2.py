@@ -24,7 +24,7 @@ from tests.train.plan.measured import long_rows, planned_step
 from tests.train.sharding import learners
 from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run, settings
 from train.launch.run_plan import backbone_config
-from train.plan.step_memory import StepSize, step_memory
+from train.plan.step_memory import RowSize, step_memory
 from train.setup.engines import FSDP, ZERO
 
 GRADIENT = 1e-5
@@ -114,7 +114,7 @@ def test_a_process_holds_what_is_planned(
     planned = step_memory(
         backbone_config(tiny_folders(family)),
         settings(case, tmp_path),
-        StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2),
+        RowSize("rows", 0, 16, 1, LabelTree.build(["a"], [[1, 2]]), 2),
         bf16=False,
         gpu=False,
         sharers=2,
