@@ -24,7 +24,7 @@ from peft import set_peft_model_state_dict
 from rich.console import Console
 from safetensors.torch import load_file
 
-from evaluation.intervals import number_clusters
+from evaluation.outcomes import question_numbers
 from evaluation.report.evaluate import grade_examples
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
@@ -396,7 +396,7 @@ def fit_calibrations(
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
                 f"give {SMALL_SPLIT} or more",
             )
-        questions = number_clusters([row.group or row.asked for row in group])
+        questions = question_numbers(group)
         scores[key] = fit_score_calibration(of_group, targets, labels, questions)
         try:
             if calibration := fit_type_calibration(of_group, targets, labels, questions):

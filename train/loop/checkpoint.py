@@ -116,10 +116,7 @@ def newest_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Refuse a run folder that cannot be this run's, before anything is loaded.
-
-    Raises ``CustosError`` if it is not a folder, or holds another run or other files.
-    """
+    """Refuse a run folder that cannot be this run's, before anything is loaded."""
     if folder.exists() and not folder.is_dir():
         raise FieldError("run.output", f"{folder} is a file; choose a folder")
     check_holds_run(folder)
@@ -254,10 +251,7 @@ def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
 def run_identity(
     recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Collect what decides a run's result: recipe keys, backbone and file contents.
-
-    It is a flat JSON object, ``section.key`` to value.
-    """
+    """Collect what decides a run's result by ``section.key``: recipe, backbone, file contents."""
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
     identity = dict(_flat({**values, "sha256": dict(hashes)}))
@@ -277,17 +271,6 @@ def free_settings(recipe: Section) -> dict[str, Any]:
 def recipe_values(recipe: Section) -> dict[str, Any]:
     """Flatten a recipe: every ``section.key`` with its value."""
     return dict(_flat(recipe.model_dump(mode="json", exclude={"provenance"})))
-
-
-def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Name in a line the settings that differ from the checkpoint's; ``None`` if none does."""
-    changed = [key for key in now if key in before and before[key] != now[key]]
-    if not changed:
-        return None
-    values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
-    chooses = {"run.eval_every", "run.patience"} & set(changed)
-    choice = "; the judge is chosen among other steps" if chooses else ""
-    return f"changed since the checkpoint: {values}; the steps stay the same up to rounding{choice}"
 
 
 def _flat(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
@@ -322,8 +305,15 @@ class Progress:
         cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
     ) -> Progress:
         """Restore the progress that a checkpoint holds; note settings that it was not made with."""
-        if changes := describe_changes(state.pop("settings", {}), free_settings(recipe)):
-            note(changes)
+        before, now = state.pop("settings", {}), free_settings(recipe)
+        if changed := [key for key in now if key in before and before[key] != now[key]]:
+            values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
+            chooses = {"run.eval_every", "run.patience"} & set(changed)
+            choice = "; the judge is chosen among other steps" if chooses else ""
+            note(
+                f"changed since the checkpoint: {values}; the steps stay the same up to "
+                f"rounding{choice}"
+            )
         return cls(**state)
 
     def state(self, recipe: Recipe) -> dict[str, Any]:

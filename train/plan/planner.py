@@ -147,15 +147,8 @@ def made_up_row(
 def longest(rows: Sequence[RowSize]) -> RowSize:
     """Combine rows into a size that none of them exceeds: the most of each count."""
     deepest = max(rows, key=lambda row: len(row.tree.node_tokens))
-    return RowSize(
-        deepest.rubric,
-        max(row.instruction for row in rows),
-        max(row.tokens for row in rows),
-        max(row.prompts for row in rows),
-        deepest.tree,
-        max(row.supervised for row in rows),
-        max(row.patches for row in rows),
-    )
+    counts = ("instruction", "tokens", "prompts", "supervised", "patches")
+    return replace(deepest, **{name: max(getattr(row, name) for row in rows) for name in counts})
 
 
 def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:

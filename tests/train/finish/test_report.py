@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from evaluation.intervals import wilson_interval
 from judging.files.questions import write_question_hashes
-from tests.train.made_up import example, examples, recipe
-from train.finish.write_judge import RunResult, announce, validation_accuracy
+from tests.train.made_up import examples, recipe
+from train.finish.write_judge import RunResult, announce
 from train.loop.checkpoint import Progress
 from train.rows.data import Examples, RunSplits
 
@@ -89,16 +88,6 @@ def test_the_last_step_may_be_chosen(capsys: pytest.CaptureFixture[str]) -> None
     assert chosen.startswith("step 30, the last one (run.select=last); step 15 validated best (")
     assert following.startswith("validation: accuracy 0.750"), "nothing was chosen by these rows"
     assert "on which the step was chosen" not in following
-
-
-def test_one_row_per_question_is_close_to_wilson() -> None:
-    right = [True] * 150 + [False] * 50
-    rows = [example(i, group=str(i)) for i in range(200)]
-    accuracy = validation_accuracy(right, rows)
-    low, high = wilson_interval(150, 200)
-    assert accuracy.low == pytest.approx(low, abs=0.002)
-    assert accuracy.high == pytest.approx(high, abs=0.002)
-    assert not accuracy.is_too_wide
 
 
 def test_questions_that_the_start_was_trained_on(tmp_path: Path) -> None:
