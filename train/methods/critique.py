@@ -29,13 +29,11 @@ from train.rows.data import RunSplits, read_splits, under_task
 from train.rows.rows import Row, Rows, Supervision
 from train.setup.recipe import Recipe
 
-Task = Literal["truthful-pair", "truthful-pure-label"]
-
 
 class CritiqueRecipe(Recipe):
     """Recipe of answers in text."""
 
-    task: Task | None = None
+    task: Literal["truthful-pair", "truthful-pure-label"] | None = None
     """Train every pair under this task, whatever task its row names."""
 
 

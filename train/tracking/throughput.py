@@ -220,10 +220,6 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-_RESET_PEAK = "5"
-
-
 @dataclass
 class Part:
     """The seconds and the peak memory of one part of a run."""
@@ -298,7 +294,7 @@ def reset_peak() -> None:
         torch.cuda.reset_peak_memory_stats()
         return
     try:
-        _CLEAR.write_text(_RESET_PEAK, encoding="ascii")
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # proc(5): peak memory
     except OSError:  # another system: the peaks of parts are then those of the run so far
         return
 
@@ -307,7 +303,7 @@ def peak_bytes() -> int:
     """Measure the largest memory since :func:`reset_peak`."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    return process_peak(_STATUS)
+    return process_peak(Path("/proc/self/status"))
 
 
 def process_peak(status: Path) -> int:
