@@ -59,10 +59,7 @@ class EntryPoint:
 
 
 def run(method: type[Method], recipe: Recipe, *, command: str) -> None:
-    """Train a judge, calibrate it, and report on its test split.
-
-    Raises ``CustosError`` if something is missing or wrong that the user can mend.
-    """
+    """Train a judge, calibrate it, and report on its test split."""
     splits = method.read_rows(recipe)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)

@@ -364,10 +364,7 @@ def rows_to_score(
 
 
 def score_rows(judge: Judge, rows: Sequence[LabelledExample]) -> list[list[float]]:
-    """Score each row: the log-probabilities of the labels of its rubric, in the order of the rows.
-
-    Raises ``CustosError``, which names the row, if one cannot be scored.
-    """
+    """Score each row, in order: the log-probabilities of the labels of its rubric."""
     scores: dict[int, list[float]] = {}
     for indices in _by_key(rows).values():
         of_rubric = judge.logprobs([rows[index] for index in indices])

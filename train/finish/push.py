@@ -58,11 +58,7 @@ class PublishedJudge:
 def published_judge(
     source: str, *, license_id: str | None = None, allow_untested: bool = False
 ) -> PublishedJudge:
-    """Gather what is published of a judge; checkpoints, logs and rows are not.
-
-    Raises ``CustosError`` if there is no finished judge, it is built on random weights, it has no
-    test report, or its licence is not known.
-    """
+    """Gather what is published of a judge; checkpoints, logs and rows are not."""
     folder = run_folder(source)
     if folder is None:
         raise CustosError(
@@ -129,9 +125,7 @@ def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
     """Upload a judge in one commit, which the hub shows whole or not at all; return its address.
 
     The repository, ``OWNER/NAME``, is made if there is none. Files of an earlier push that this
-    judge lacks, such as a calibration, are deleted, because they would change it. Raises
-    ``CustosError`` if there is no token, the hub refuses or does not answer, or the repository is
-    public and should be private.
+    judge lacks, such as a calibration, are deleted, because they would change it.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 
@@ -237,8 +231,7 @@ def hub_readme(
     """Write ``README.md`` with the header that the hub reads.
 
     Keys of a header that the text already has stay, unless they are stated here. The licence, as
-    the hub spells it, defaults to that of the text's header, then to that of the base model. Raises
-    ``CustosError`` if the header cannot be read, or no licence is known.
+    the hub spells it, defaults to that of the text's header, then to that of the base model.
     """
     match = _HEADER.match(readme)
     header: Any = {}

@@ -71,10 +71,7 @@ _TOKENS = {
 
 
 def random_checkpoint(name: str) -> Path:
-    """Make a folder with random weights in the shape of a backbone, once; return it.
-
-    Raises ``CustosError`` if the shape is unknown, or the disk has too little space.
-    """
+    """Make a folder with random weights in the shape of a backbone, once; return it."""
     config = backbone_config(name)
     # The backbone's own tokenizer, else the published one of Qwen3, else the embedded one.
     candidates = (Path(name), Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER)))
@@ -138,7 +135,7 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
 
 
 def _write_weights(folder: Path, model: Any) -> None:
-    """Draw and write one shard after the other; raise ``CustosError`` if the disk is too full."""
+    """Draw and write one shard after the other."""
     # Tensors without data under the names and in the shapes that checkpoints store.
     tied = set(getattr(model, "all_tied_weights_keys", None) or {})
     untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
@@ -209,11 +206,7 @@ class Rehearsal:
         return os.environ.get("RANK", "0") == "0"
 
     def run(self) -> None:
-        """Run every part, then print the table of those that ended.
-
-        Raises ``CustosError`` if a part fails, which the message names, or if there are several
-        machines.
-        """
+        """Run every part, then print the table of those that ended; an error names its part."""
         processes = int(os.environ.get("WORLD_SIZE", "1"))
         if int(os.environ.get("LOCAL_WORLD_SIZE", processes)) < processes:
             raise CustosError(  # they would not find each other's rows
@@ -316,7 +309,6 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     There are as many training rows as the steps take. The other splits have two steps' rows, at
     most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
     need them: so a split has at least one row of each. Critiques that the judge writes are short.
-    Raises ``CustosError`` if a split cannot be read.
     """
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
     keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
@@ -378,10 +370,7 @@ _ADDRESS = re.compile(r"^serving .* at (http://\S+)$")
 
 
 def serve_once(judge: Path, example: LabelledExample) -> int:
-    """Have ``custos serve`` grade one row; return its largest resident memory, in bytes.
-
-    Raises ``CustosError`` if the service does not start or does not grade the row.
-    """
+    """Have ``custos serve`` grade one row; return its largest resident memory, in bytes."""
     # A row as the service takes it: its pictures as data URLs, and no label.
     fields = set(JudgeRequest.model_fields) & example.model_fields_set
     body = example.model_dump(mode="json", include=fields)

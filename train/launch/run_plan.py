@@ -99,10 +99,7 @@ def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
 
 
 def backbone_config(name: str) -> Any:
-    """Read the configuration of a backbone, from the shapes known here if it is one of them.
-
-    Raises ``CustosError`` if it has none, or is of a family that is not supported.
-    """
+    """Read the configuration of a backbone, from the shapes known here if it is one of them."""
     if name in PUBLISHED:
         return published_config(name)
     if not (Path(name) / CONFIG).is_file():

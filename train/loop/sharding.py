@@ -335,9 +335,7 @@ def make_accelerator(run: RunSection) -> Accelerator:
 
     On the CPU, one process takes all cores unless the user asked for another number of threads.
     Several processes shard the model if they were launched with FSDP, and divide what it learns if
-    they were launched with DeepSpeed. Raises ``CustosError`` if accelerate chose an engine that
-    training does not support, or PyTorch cannot use the GPUs that are there and nobody asked for
-    the CPU; ``FieldError`` if the package of a tracker is not installed.
+    they were launched with DeepSpeed.
     """
     check_trackers(run.trackers)
     on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"

@@ -33,8 +33,7 @@ def method_of(path: Path, values: Mapping[str, Any], default: str | None = None)
     """Find the method of a recipe.
 
     A recipe of an earlier version does not name it. Then it is the only method of that time with
-    all of the recipe's keys, as those of a finished run have. Raises ``FieldError`` if there is no
-    such method, or several could be meant.
+    all of the recipe's keys, as those of a finished run have.
     """
     name = values.get("method") or default
     if name is not None:

@@ -50,7 +50,7 @@ class Method(ABC):
 
     @classmethod
     def read_rows(cls, recipe: Any) -> RunSplits:
-        """Read the rows of a recipe; raise ``CustosError`` if a file is missing or a row is bad."""
+        """Read and check the rows of a recipe."""
         return read_splits(recipe.data)
 
     @staticmethod
@@ -62,10 +62,7 @@ class Method(ABC):
     def fit(
         self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
     ) -> BaseTrainer:
-        """Train to the last step, from the newest checkpoint if there is one.
-
-        Raises ``CustosError`` if a row cannot be trained on, or the loss is not finite.
-        """
+        """Train to the last step, from the newest checkpoint if there is one."""
 
 
 class LossMethod(Method):

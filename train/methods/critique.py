@@ -44,8 +44,7 @@ def answer_tokens(
 
     The pieces are encoded one by one, exactly as a judge reads them back: opening tag, critique,
     closing tag, label tag, label, and the stated confidence where there is one. With ``label`` that
-    one follows the critique instead, and the tokens end with those of its closing tag. Raises
-    ``FieldError`` if the task needs a critique and the example has none.
+    one follows the critique instead, and the tokens end with those of its closing tag.
     """
     tags, text = task.critique, encoder.text(label or task.target(example))
     if tags is None:

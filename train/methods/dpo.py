@@ -86,10 +86,7 @@ class Drawing:
         self._scorer = CritiqueScorer(policy, critiques.flip_penalty)
 
     def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
-        """Bring a file up to one line per example; what an earlier run drew is kept.
-
-        Raises ``CustosError`` if an example cannot be judged, or the file is of another run.
-        """
+        """Bring a file up to one line per example; what an earlier run drew is kept."""
         order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
         seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
         indices = range(len(examples))
@@ -153,8 +150,7 @@ def read_preferences(
     """Read the preferences in a file that :class:`Drawing` filled.
 
     Rows of which the file has no preference, or two rewards that differ by less than
-    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`). Raises
-    ``CustosError`` if the file cannot be read, or has critiques of another row.
+    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`).
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -269,10 +265,7 @@ class Dpo(OwnCritiques):
         self.preferences: list[Preference] = []
 
     def draw_items(self, policy: Policy, identity: Mapping[str, Any]) -> int:
-        """Draw critiques of the rows, if the recipe names none; keep those that differ enough.
-
-        Raises ``FieldError`` if no two do.
-        """
+        """Draw critiques of the rows, if the recipe names none; keep those that differ enough."""
         recipe, train = self.recipe, self.splits.train
         path = recipe.dpo.preferences
         if path is None:

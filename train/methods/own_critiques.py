@@ -249,8 +249,7 @@ class CritiqueSupervision(Supervision):
 class CritiqueRun(BaseTrainer):
     """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
 
-    Validations are of critiques that the judge writes itself. Raises ``CustosError`` if the run
-    folder holds another run.
+    Validations are of critiques that the judge writes itself.
     """
 
     recipe: OwnCritiqueRecipe
@@ -334,8 +333,7 @@ class CritiqueRun(BaseTrainer):
         """Train to the end, from the newest checkpoint if there is one.
 
         TRL's trainer was made with :meth:`settings`, :meth:`optimizers` and :attr:`items_left`, of
-        which there are some. The adapter is still that of the start: TRL has copied it. Raises
-        ``CustosError`` if a gradient is not finite.
+        which there are some. The adapter is still that of the start: TRL has copied it.
         """
         trl_trainer.remove_callback(PrinterCallback)
         trl_trainer.add_callback(_Reports(self))
@@ -375,7 +373,7 @@ class OwnCritiques(Method):
 
     @classmethod
     def read_rows(cls, recipe: OwnCritiqueRecipe) -> RunSplits:
-        """Read the rows; raise ``CustosError`` unless TRL is installed and there is one process."""
+        """Read and check the rows, if TRL is installed and there is one process."""
         if find_spec("trl") is None:
             raise CustosError("trl is not installed: pip install 'custos[trl]'")
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -190,10 +190,7 @@ class Trainer(BaseTrainer):
         return model
 
     def fit(self) -> Progress:
-        """Train to the end, resuming from the run folder's newest checkpoint if there is one.
-
-        Raises ``CustosError`` if the folder holds another run, or the loss is not finite.
-        """
+        """Train to the end, resuming from the run folder's newest checkpoint if there is one."""
         run, total_steps = self.recipe.run, self.total_steps
         self.resume()
         self.progress.planned_steps = total_steps
@@ -239,7 +236,6 @@ class Trainer(BaseTrainer):
         """Restore the first process's newest checkpoint into model and optimizer of every process.
 
         Machines need not share a disk: weights, moments and state come from the first process.
-        There ``CustosError`` is raised if the folder holds another run.
         """
         accelerator, folder = self.accelerator, self.recipe.run.output
         saved: Checkpoint | None = None
@@ -269,7 +265,6 @@ class Trainer(BaseTrainer):
         """Make one optimizer step and return the mean loss over all processes.
 
         If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
-        Raises ``CustosError`` if the loss or the gradient is not finite.
         """
         accelerator, step = self.accelerator, self.progress.step
         # Dropout depends on seed, step and rank alone, so a resumed run repeats it.

@@ -97,7 +97,7 @@ def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
 def row_sizes(
     examples: Iterable[LabelledExample], supervision: Supervision, recipe: Recipe, config: Any
 ) -> list[RowSize]:
-    """Measure training rows; raise ``CustosError`` if a row cannot be trained on."""
+    """Measure training rows."""
     limits = pixel_limits(recipe, config, supervision.encoder)
     encoder, counts = supervision.encoder, dict[str, int]()
     sizes = []

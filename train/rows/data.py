@@ -71,10 +71,7 @@ class Examples(Sequence[LabelledExample]):
 
     @classmethod
     def write(cls, rows: Iterable[LabelledExample]) -> Examples:
-        """Write rows to a temporary file, in the folder that ``TMPDIR`` names.
-
-        Raises ``CustosError`` if it cannot be written.
-        """
+        """Write rows to a temporary file, in the folder that ``TMPDIR`` names."""
         count = 0
         with _disk_errors():
             file = tempfile.TemporaryFile(prefix="custos-rows-")
@@ -194,9 +191,7 @@ def read_splits(data: DataSection) -> RunSplits:
     Every row is checked here, and nowhere later: its task can judge it and declares its label.
     Without ``val`` a part of ``train`` is held out for it. ``votes`` divides training rows that
     people labelled differently (:func:`by_votes`). Rows that a task decides without the
-    model (empty responses) are not trained on. Raises ``CustosError`` if a file is missing or has
-    no rows to use, a row is bad (the message names file, row and field), or the answerer to exclude
-    is in no split or leaves one empty.
+    model (empty responses) are not trained on.
     """
     train = reduce(operator.add, (_read(path, data.limit, data.mapping) for path in data.train))
     if data.val:
@@ -244,11 +239,7 @@ def by_votes(row: LabelledExample) -> Iterator[LabelledExample]:
 
 
 def under_task(splits: RunSplits, task: str | None) -> RunSplits:
-    """Put the same rows under another task; ``None`` leaves them as they are.
-
-    Raises ``CustosError``, which names split and row, if the task cannot judge a row or does not
-    declare its label.
-    """
+    """Put the same rows under another task and check them; ``None`` leaves them as they are."""
     if task is None:
         return splits
     splits, kind = splits.map(lambda rows: rows.with_fields(task_fields(task))), get_task(task)
@@ -323,8 +314,7 @@ def with_replay(
 ) -> RunSplits:
     """Add sampled earlier rows to the training split, and the earlier validation to the watched.
 
-    Rows by the answerer to exclude are left out. Raises ``CustosError`` if a file is missing, a row
-    is bad, or there are too few earlier rows.
+    Rows by the answerer to exclude are left out.
     """
 
     def read(path: Path, limit: int | None = None) -> Examples:
@@ -358,7 +348,6 @@ def replay_sample(
 
     The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
     ``num_task2`` rows are new; ``of`` says what ``rho`` is a share of (:class:`ReplaySection`).
-    Raises ``FieldError`` if ``rho`` asks for more rows than there are.
     """
     count = round(rho * (num_task2 if of == "task2" else len(earlier)))
     if count > len(earlier):

@@ -290,8 +290,8 @@ def parse_recipe(
     """Read and validate a recipe file.
 
     Overrides, ``key.path=value`` with YAML values, are applied in order. ``values`` are what
-    :func:`read_values` returned for both, if they have been read. Raises ``CustosError`` if the
-    file is missing or not a recipe; ``FieldError`` if a key is unknown, missing or out of range.
+    :func:`read_values` returned for both, if they have been read. A ``FieldError`` names the key
+    that is unknown, missing or out of range, and the override that gave it.
     """
     try:
         return kind.model_validate(read_values(path, overrides) if values is None else values)
@@ -304,10 +304,7 @@ def parse_recipe(
 
 
 def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Read the keys of a recipe file, by section, without checking them.
-
-    Raises ``CustosError`` if the file is missing or not a recipe.
-    """
+    """Read the keys of a recipe file, by section, without checking them."""
     if not path.is_file():
         raise CustosError(f"{path}: no such recipe")
     try:
@@ -405,10 +402,7 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Find the file of a recipe, given as a path or by its name.
-
-    Raises ``CustosError``, which names the nearest recipe, if there is none.
-    """
+    """Find the file of a recipe, given as a path or by its name; the error names the nearest."""
     if Path(name).is_file():
         return Path(name)
     names = recipe_names()
@@ -432,10 +426,7 @@ def recipe_of_task(name: str) -> str | None:
 
 
 def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
-    """Read the keys of a section of an unchecked recipe; none if it lacks the section.
-
-    Raises ``FieldError`` if the recipe has something else under the section's name.
-    """
+    """Read the keys of a section of an unchecked recipe; none if it lacks the section."""
     keys = values.get(name)
     if not isinstance(keys, dict | None):
         raise FieldError(name, f"expected a section of keys (got {keys!r})", str(path))

@@ -17,7 +17,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -293,10 +293,8 @@ def reset_peak() -> None:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         return
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # proc(5): peak memory
-    except OSError:  # another system: the peaks of parts are then those of the run so far
-        return
+    with suppress(OSError):  # another system: the peaks of parts are then those of the run so far
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak_bytes() -> int:
