@@ -1,11 +1,17 @@
-"""A clean distributed state for every test."""
+"""A clean distributed state for every test, and a backbone for those that only read it."""
 
 from collections.abc import Iterator
 
 import pytest
 from accelerate.state import AcceleratorState
 
+from judging.models.backbones import Backbone, load_backbone
 from train.setup.run_log import RUN_LOG
+
+
+@pytest.fixture(scope="module")
+def backbone(small: str) -> Backbone:
+    return load_backbone(small, dtype="float32", device="cpu")
 
 
 @pytest.fixture(autouse=True)

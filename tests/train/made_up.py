@@ -15,9 +15,9 @@ from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
-from train.loop.checkpoint import run_identity
+from train.loop.checkpoint import run_identity, trainable
 from train.loop.objective import TextModel
-from train.loop.sharding import make_accelerator
+from train.loop.sharding import first_device, make_accelerator
 from train.methods.base import LossMethod
 from train.methods.focal import Focal, FocalRecipe
 from train.methods.trainer import Trainer
@@ -125,8 +125,13 @@ def trainer(
     method: type[LossMethod] = Focal,
 ) -> Trainer:
     """A trainer over a fresh copy of a tiny backbone, by any method that minimises a loss."""
+    accelerator = make_accelerator(recipe.run)
     backbone = load_backbone(
-        folder, dtype=recipe.run.dtype, device="cpu", quantization=recipe.run.quantization
+        folder,
+        dtype=recipe.run.dtype,
+        device="cpu",
+        quantization=recipe.run.quantization,
+        held_on=first_device(accelerator),
     )
     encoder = Encoder(backbone, shows_all_pictures=True)
     chosen = method(recipe, splits(train, val or examples(6, 900)))
@@ -135,7 +140,6 @@ def trainer(
     rows = IndexedSplits(Rows(train, learnt, "train"), validated, {})
     identity = run_identity(recipe, backbone.version, {})
     adapted = with_adapter(backbone, recipe)
-    accelerator = make_accelerator(recipe.run)
     return Trainer(recipe, adapted, rows, chosen.objective(), accelerator, identity)
 
 
@@ -143,6 +147,11 @@ def splits(train: Sequence[LabelledExample], val: Sequence[LabelledExample]) -> 
     """The splits of a run, in memory."""
     rows: Any = (train, val)
     return RunSplits(*rows)
+
+
+def adapter_of(learner: Trainer) -> dict[str, torch.Tensor]:
+    """Copies of the parameters that a run trains, by name."""
+    return {name: p.detach().clone() for name, p in trainable(learner.tree_model).items()}
 
 
 def losses(trained: Trainer) -> list[float]:
@@ -164,19 +173,12 @@ def take_step_without_waits(
     chosen = method(recipe_of(method.recipe_class, folder, **keys), splits(rows, rows))
     objective = chosen.objective()
     part = Rows(rows, chosen.supervision(encoder), "train")[:4]
-    logits = torch.Size(
-        (
-            sum(len(r.requests) for r in part),
-            part[0].tree.num_slots,
-            len(encoder.backbone.tokenizer),
-        )
-    )
-    is_text = issubclass(objective.model_class, TextModel)
-    shape = objective.inputs(part)["targets"].shape if is_text else logits
+    num_prompts, slots = sum(len(row.requests) for row in part), part[0].tree.num_slots
+    shape = torch.Size((num_prompts, slots, len(encoder.backbone.tokenizer)))
+    if issubclass(objective.model_class, TextModel):
+        shape = objective.inputs(part)["targets"].shape
     outputs = torch.empty(shape, device=META, requires_grad=True)
-    objective.loss_sum(
-        outputs, part, step=0
-    )  # what the loss holds is moved once, in the first step
+    objective.loss_sum(outputs, part, step=0)  # moves what the loss holds, once
     with no_host_waits():
         objective.loss_sum(outputs, part, step=8).backward()
     assert outputs.grad is not None

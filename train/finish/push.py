@@ -129,7 +129,6 @@ def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 
-    check_repository(repository)
     token = get_token()
     if not token:
         raise CustosError(

@@ -13,10 +13,9 @@ from judging.models.backbones import load_backbone
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.loop.test_checkpoint import load_checkpoint
-from tests.train.made_up import example, examples, recipe, trainer
-from train.loop.checkpoint import best_folder, save_checkpoint, trainable
+from tests.train.made_up import adapter_of, example, examples, recipe, trainer
+from train.loop.checkpoint import best_folder, save_checkpoint
 from train.loop.sharding import make_optimizer
-from train.methods.trainer import Trainer
 from train.setup.engines import check_installed, check_processes
 
 needs_bitsandbytes = pytest.mark.skipif(
@@ -28,11 +27,6 @@ def rows(folder: Path, count: int) -> list[LabelledExample]:
     """Rows of which every other one has a picture."""
     picture = save_picture(folder / "a.png", 60, 60)
     return [example(i, images=(picture,) if i % 2 else ()) for i in range(count)]
-
-
-def adapter_of(learner: Trainer) -> dict[str, torch.Tensor]:
-    parameters = trainable(learner.runner.unwrapped)
-    return {name: parameter.detach().clone() for name, parameter in parameters.items()}
 
 
 def test_every_part_of_an_adapter_is_trained(tiny_folder: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.models.backbones import Backbone, load_backbone
+from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
@@ -18,11 +18,6 @@ from train.rows.data import Examples, RunSplits
 from train.rows.rows import Rows, Supervision, index_splits
 from train.setup.recipe import OptimSection
 from train.setup.run_log import RUN_LOG
-
-
-@pytest.fixture(scope="module")
-def backbone(small: str) -> Backbone:
-    return load_backbone(small, dtype="float32", device="cpu")
 
 
 @pytest.fixture(scope="module")

@@ -33,11 +33,6 @@ from train.setup.starting_adapter import with_adapter
 PAIR = get_task("truthful-pair")
 
 
-@pytest.fixture(scope="module")
-def backbone(small: str) -> Backbone:
-    return load_backbone(small, dtype="float32", device="cpu")
-
-
 def _rows(backbone: Backbone, examples: list[LabelledExample]) -> Rows:
     return Rows(examples, TextSupervision(Encoder(backbone)), "train")
 

@@ -24,11 +24,6 @@ from train.setup.run_log import RUN_LOG
 
 
 @pytest.fixture(scope="module")
-def backbone(small: str) -> Backbone:
-    return load_backbone(small, dtype="float32", device="cpu")
-
-
-@pytest.fixture(scope="module")
 def rows(backbone: Backbone) -> Rows:
     """Two Correct, four Wrong; one row weighs double."""
     return encoded(backbone, [example(0, weight=2.0), *examples(5, start=1)])

@@ -18,11 +18,11 @@ from judging.types import LabelledExample
 from tests.forks import ROOT
 from tests.train.made_up import example
 from train.loop.batches import MicroBatch
-from train.methods.focal import FocalRecipe
 from train.methods.trainer import Trainer
 from train.plan.planner import longest, row_sizes
 from train.plan.step_memory import StepMemory, step_memory
 from train.rows.rows import Supervision
+from train.setup.recipe import Recipe
 
 ROWS = 4
 """Rows of the micro-batch that is measured."""
@@ -43,7 +43,7 @@ def long_rows(count: int, words_of_response: int = 150, **fields: object) -> lis
 
 
 def planned_step(
-    settings: FocalRecipe, encoder: Encoder, rows: list[LabelledExample], sharers: int = 1
+    settings: Recipe, encoder: Encoder, rows: list[LabelledExample], sharers: int = 1
 ) -> StepMemory:
     """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
     config = encoder.backbone.model.config
