@@ -1,6 +1,9 @@
 """A tiny task that a tiny model can learn, and recipes for it."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ import yaml
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
+from tests.forks import ROOT
 from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
 from train.loop.checkpoint import run_identity, trainable
@@ -182,6 +186,20 @@ def take_step_without_waits(
     with no_host_waits():
         objective.loss_sum(outputs, part, step=8).backward()
     assert outputs.grad is not None
+
+
+def torchrun(processes: int, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in processes of torchrun itself."""
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+    return subprocess.run(
+        [*launcher, str(processes), "-m", module, *arguments],
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
 
 
 class KilledError(Exception):

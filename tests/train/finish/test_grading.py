@@ -1,9 +1,6 @@
 """What a run grades and calibrates at its end: on every process, and kept if it is stopped."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ from serve.app import create_app
 from serve.queue.service import Service
 from tests.forks import run_together
 from tests.train.finish import graded_together
-from tests.train.made_up import example, examples, recipe, trainer
+from tests.train.made_up import example, examples, recipe, torchrun, trainer
 from train.finish import grading
 from train.finish.grading import (
     FOLDER,
@@ -180,17 +177,8 @@ def test_processes_give_the_verdicts_of_one(
 def test_a_failing_process_ends_all_with_one_line(small: str, tmp_path: Path) -> None:
     """Under torchrun itself, which ends the other one."""
     run = run_folder(small, tmp_path / "run")
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
     arguments = (str(run), str(tmp_path), "6", "1")
-    done = subprocess.run(
-        [*torchrun, "2", "-m", "tests.train.finish.graded_together", *arguments],
-        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = torchrun(2, "tests.train.finish.graded_together", *arguments)
     assert done.returncode != 0
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert errors == ["error: a row cannot be scored"]

@@ -1,8 +1,5 @@
 import json
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,29 +9,9 @@ from safetensors.torch import load_file
 
 from tests.forks import run_together
 from tests.train.loop import together
-from tests.train.made_up import killed_after
+from tests.train.made_up import killed_after, torchrun
 from train.loop.checkpoint import trainable
 from train.setup.run_log import RUN_LOG
-
-
-def _torchrun(processes: int, module: str, *arguments: str) -> str:
-    """Run a module beside this one under torchrun itself; return what it printed."""
-    command = [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-        *("--nproc-per-node", str(processes), "-m", f"tests.train.loop.{module}", *arguments),
-    ]
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command,
-        env=environment,
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -92,7 +69,9 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
 @pytest.mark.usefixtures("forking_python")
 def test_all_processes_stop_early_at_the_same_step(small: str, tmp_path: Path) -> None:
     """The loss since the last report is logged, though the next report is not due."""
-    lines = _torchrun(2, "together", small, str(tmp_path)).splitlines()
+    done = torchrun(2, "tests.train.loop.together", small, str(tmp_path))
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
     assert sum(line.startswith("stopped early at step 2 of 8: ") for line in lines) == 1
     first, second = (
         json.loads((tmp_path / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)

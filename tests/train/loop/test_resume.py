@@ -1,6 +1,7 @@
 """A killed run ends as if it had not been; which validation is best, and where a run stops."""
 
 import math
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,16 @@ from train.loop.sharding import learning_rate
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
 from train.setup.recipe import OptimSection
+
+
+def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: Iterable[float]) -> None:
+    """Validations measure these in turn, the one before the first step included."""
+    measured = iter(nlls)
+    monkeypatch.setattr(
+        FocalObjective,
+        "measure",
+        lambda self, runner, rows: Measured({"accuracy": 0.5, "nll": next(measured)}, [True] * 6),
+    )
 
 
 @pytest.mark.parametrize("killed_at", [4, 8])
@@ -73,12 +84,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
         if self.progress.step == 6:
             raise KilledError
 
-    likelihoods = count(0, -1)
-    monkeypatch.setattr(
-        FocalObjective,
-        "measure",
-        lambda self, runner, rows: Measured({"nll": next(likelihoods)}, []),
-    )
+    _scripted(monkeypatch, count(0, -1))
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Trainer, "validate", validate_and_die)
         trainer(settings, small, examples(16)).fit()
@@ -94,29 +100,11 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
 
 
-def _validations(*scores: tuple[float | None, float]) -> list[dict[str, float]]:
-    history: list[dict[str, float]] = []
-    for step, (accuracy, nll) in enumerate(scores):
-        entry: dict[str, Any] = {"step": step, "val_nll": nll}
-        history += [{"step": step, "train_loss": 0.0}]
-        history.append(entry | ({} if accuracy is None else {"val_accuracy": accuracy}))
-    return history
-
-
 def test_scores_that_are_not_numbers_are_the_worst() -> None:
     nothing = {"val_accuracy": 0.9, "val_nll": float("nan")}
-    assert selection_key({"val_accuracy": 0.1, "val_nll": 9.0}) > selection_key(nothing)
-    assert validations_without_gain(_validations((0.9, float("nan")), (0.1, 9.0))) == 0
-
-
-def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: list[float]) -> None:
-    """Validations measure these in turn, the one before the first step included."""
-    measured = iter(nlls)
-    monkeypatch.setattr(
-        FocalObjective,
-        "measure",
-        lambda self, runner, rows: Measured({"accuracy": 0.5, "nll": next(measured)}, [True] * 6),
-    )
+    bad = {"val_accuracy": 0.1, "val_nll": 9.0}
+    assert selection_key(bad) > selection_key(nothing)
+    assert validations_without_gain([nothing, {"train_loss": 0.0}, bad]) == 0
 
 
 def test_a_run_stops_when_validations_get_no_better(
