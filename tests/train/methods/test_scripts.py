@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accelerate.state import AcceleratorState
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -44,19 +45,11 @@ def run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Run folder of a script."""
-    from accelerate.state import AcceleratorState
-
-    AcceleratorState._reset_state(reset_partial_state=True)
     folder = tmp_path_factory.mktemp(request.param)
     more = {"adapter": {"init": str(start)}, "run": {"select": "last"}}
-    path = write_recipe(folder, small, **more, **SECTIONS[request.param])
-    SCRIPTS[request.param].main(["--config", str(path)])
+    write_recipe(folder, small, **more, **SECTIONS[request.param])
+    start_again(folder / "run")
     return folder / "run"
-
-
-def _history(run: Path) -> list[dict[str, float]]:
-    entries: list[dict[str, float]] = json.loads((run / "history.json").read_text("utf-8"))
-    return entries
 
 
 def test_the_adapter_has_learned(run: Path, start: Path) -> None:
@@ -67,7 +60,7 @@ def test_the_adapter_has_learned(run: Path, start: Path) -> None:
 
 
 def test_the_history_has_losses_and_validations(run: Path) -> None:
-    entries = _history(run)
+    entries = json.loads((run / "history.json").read_text("utf-8"))
     validations = [entry for entry in entries if "val_nll" in entry]
     assert [entry["step"] for entry in validations] == [0, 1, 2]
     assert all({"val_accuracy", "val_flips"} <= entry.keys() for entry in validations)
@@ -93,9 +86,7 @@ def test_custos_eval_reads_it(run: Path, tmp_path: Path) -> None:
 
 
 def start_again(run: Path, *keys: str) -> None:
-    """Give the command of a run once more."""
-    from accelerate.state import AcceleratorState
-
+    """Give the command of a run, perhaps once more."""
     AcceleratorState._reset_state(reset_partial_state=True)
     script = next(name for name in SCRIPTS if run.parent.name.startswith(name))
     SCRIPTS[script].main(["--config", str(run.parent / "tiny.yaml"), *keys])
@@ -181,9 +172,8 @@ def test_every_pass_takes_every_row(
     assert taken[:num_items] != taken[num_items : 2 * num_items]
 
 
+@pytest.mark.parametrize("run", ["critique_dpo"], indirect=True)
 def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not run.parent.name.startswith("critique_dpo"):
-        pytest.skip("GRPO has rewards, no preferences")
     monkeypatch.setattr(Drawing, "fill", lambda *_: pytest.fail("drawn again"))
     again = run.parent / "again"
     start_again(run, f"dpo.preferences={run / 'preferences.jsonl'}", f"run.output={again}")
@@ -192,19 +182,17 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("script", "keys", "words"),
+    ("script", "key", "words"),
     [
-        ("critique_dpo", ["run.quantization=nf4"], "run.quantization"),
-        ("critique_grpo", ["run.patience=2"], "run.patience is not for this script"),
-        ("critique_dpo", ["optim.token_budget=64"], "optim.token_budget is not for this script"),
-        ("critique_grpo", ["run.workers=2"], "run.workers is not for this script"),
-        ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
-        ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
+        ("critique_grpo", "run.patience=2", "run.patience is not for this script"),
+        ("critique_dpo", "optim.token_budget=64", "optim.token_budget is not for this script"),
+        ("critique_grpo", "critiques.drawn=1", "critiques.drawn"),
+        ("critique_dpo", "dpo.least_margin=50", "no two critiques differ so much"),
     ],
 )
 def test_what_is_refused(
     script: str,
-    keys: list[str],
+    key: str,
     words: str,
     small: str,
     tmp_path: Path,
@@ -212,7 +200,7 @@ def test_what_is_refused(
 ) -> None:
     path = write_recipe(tmp_path, small, **SECTIONS[script])
     with pytest.raises(SystemExit) as ended:
-        SCRIPTS[script].main(["--config", str(path), *keys])
+        SCRIPTS[script].main(["--config", str(path), key])
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
 
