@@ -8,7 +8,7 @@ the best and the worst are a preference. Rows need labels and no critiques. It r
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -131,26 +131,13 @@ class Drawing:
         return digest({"drawing": self.identity, "example": example.model_dump(mode="json")})
 
 
-def check_ids(examples: Iterable[LabelledExample]) -> None:
-    """Raise ``FieldError`` if two examples have one id, by which preferences find their example."""
-    ids: set[str | None] = set()
-    for example in examples:
-        if example.id in ids:
-            raise FieldError(
-                "id",
-                f"two rows of split 'train' have the id '{example.id}', and critiques are found by "
-                "it; give every row one of its own, or none",
-            )
-        ids.add(example.id)
-
-
 def read_preferences(
     path: Path, examples: Sequence[LabelledExample], least_margin: float
 ) -> list[Preference]:
     """Read the preferences in a file that :class:`Drawing` filled.
 
     Rows of which the file has no preference, or two rewards that differ by less than
-    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`).
+    ``least_margin``, are left out. The others are known by their id.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -261,7 +248,15 @@ class Dpo(OwnCritiques):
 
     def __init__(self, recipe: DpoRecipe, splits: RunSplits) -> None:
         super().__init__(recipe, splits)
-        check_ids(splits.train)
+        ids: set[str] = set()
+        for row in splits.train:
+            if row.id in ids:
+                raise FieldError(
+                    "id",
+                    f"two rows of split 'train' have the id '{row.id}', and critiques are found by "
+                    "it; give every row one of its own, or none",
+                )
+            ids.add(row.id)
         self.preferences: list[Preference] = []
 
     def draw_items(self, policy: Policy, identity: Mapping[str, Any]) -> int:

@@ -215,16 +215,12 @@ class OwnCritiqueRecipe(Recipe):
     critiques: CritiqueSection = CritiqueSection()
 
     @model_validator(mode="after")
-    def _only_known_keys(self) -> OwnCritiqueRecipe:
+    def _can_be_trained_by_trl(self) -> OwnCritiqueRecipe:
         for key in WITHOUT_EFFECT:
             section, _, name = key.partition(".")
             values: Section = getattr(self, section)
             if getattr(values, name) != type(values).model_fields[name].default:
                 raise ValueError(f"{key} is not for this script; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _whole_micro_batches(self) -> OwnCritiqueRecipe:
         if self.units_per_step % self.critiques.micro_batch:
             raise ValueError(
                 f"critiques.micro_batch: {self.critiques.micro_batch} does not divide "
@@ -271,8 +267,7 @@ class CritiqueRun(BaseTrainer):
         self.optimizer = make_optimizer(trainable(self.tree_model).values(), optim)
         self._checkpoint = read_checkpoint(recipe.run.output, self.tree_model, identity)
         if self._checkpoint:
-            state = self._checkpoint.state
-            self.progress = Progress.restored(state, recipe, self.tracker.note)
+            self.progress = Progress.restored(self._checkpoint.state, recipe, self.tracker.note)
         self.first_step = self.progress.step
         """Steps that earlier calls have done."""
 
