@@ -1,5 +1,6 @@
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
