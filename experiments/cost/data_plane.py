@@ -136,9 +136,9 @@ def measure(data: Path, workers: int, is_full: bool) -> dict[str, Any]:
 
 def _index(data: Path, seconds: dict[str, float]) -> Rows:
     """Do what a training script does before it loads weights, and note how long it takes."""
+    from judging.fingerprint import file_sha256
     from judging.models.backbones import load_backbone
     from judging.scoring.prompts import Encoder
-    from train.loop.checkpoint import hash_files
     from train.methods.focal import FocalObjective
     from train.rows.data import check_overlaps, read_splits
     from train.rows.rows import Rows, Supervision
@@ -154,7 +154,7 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     check_overlaps(splits, section)
     note("overlaps")
     FocalObjective.for_examples(splits.train, 1.0, 5.0, "sqrt")
-    hash_files({"train": data / "train.jsonl"})
+    file_sha256(data / "train.jsonl")
     note("checks")
     backbone = load_backbone("embedded", weights=False).with_pixels()
     note("tokenizer")

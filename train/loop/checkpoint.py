@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import whole_folder
-from judging.fingerprint import file_sha256
 from judging.models.adapters import save_adapter
 from train.loop.objective import Measured
 from train.loop.sharding import like, set_state, state_tensors, whole
@@ -241,11 +240,6 @@ _NEWER: dict[str, Any] = {
     "run.quantization": None,
 }
 """Keys that recipes did not have at first, with the value that stands for their absence."""
-
-
-def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
-    """Hash every file a run reads with SHA-256, by the name the recipe gives it."""
-    return {name: file_sha256(path) for name, path in files.items()}
 
 
 def run_identity(

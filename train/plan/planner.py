@@ -151,14 +151,6 @@ def longest(rows: Sequence[RowSize]) -> RowSize:
     return replace(deepest, **{name: max(getattr(row, name) for row in rows) for name in counts})
 
 
-def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
-    """Count the optimizer steps of an epoch; without replay, a step has rows of one rubric."""
-    replay = getattr(recipe, "replay", None)
-    is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
-    sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
-    return sum(-(-size // recipe.optim.batch_size) for size in sizes)
-
-
 def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
     """Count the tokens of the user's turns; long responses count up to their budget."""
     total = 0
@@ -270,10 +262,13 @@ class RunPlan:
     @property
     def steps(self) -> int | None:
         """Count the optimizer steps of the run; ``None`` if they are not known."""
-        optim = self.recipe.optim
+        optim, replay = self.recipe.optim, getattr(self.recipe, "replay", None)
         if not self.num_rows:
             return optim.max_steps
-        every = steps_of_epoch(self.rows, self.recipe) * optim.epochs
+        is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
+        rubrics = Counter(row.rubric for row in self.rows)
+        sizes = [len(self.rows)] if is_mixed else rubrics.values()  # else a step has one rubric
+        every = sum(-(-size // optim.batch_size) for size in sizes) * optim.epochs
         return min(every, optim.max_steps or every)
 
     @property

@@ -186,10 +186,6 @@ def hold_out_as_before(
     return divided, num_left_out
 
 
-def _knows_what_it_learned(run: Path) -> bool:
-    return read_question_hashes(run) is not None or bool(_rows_of(run, "train"))
-
-
 def _rows_of(run: Path, split: Split) -> list[LabelledExample]:
     path = run / DATA_FOLDER / f"{split}.jsonl"
     return load_generic(path) if path.is_file() else []
@@ -277,7 +273,9 @@ def write_run_data(
             divided, num_near = hold_out_as_before(given["train"], wanted, earlier, seed)
         elif wanted:
             divided = hold_out(given["train"], wanted, seed)
-        if earlier is not None and not _knows_what_it_learned(earlier):
+        if earlier is not None and not (
+            read_question_hashes(earlier) is not None or _rows_of(earlier, "train")
+        ):
             doubles.append(
                 f"{earlier} does not say which questions its judge was trained on: test rows may "
                 "be among them, and its figures too good"
