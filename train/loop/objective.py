@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,8 +20,6 @@ from losses import projected_token_logprobs
 from train.loop.batches import Loader, scoring_batches
 from train.loop.sharding import is_sharded
 from train.rows.rows import Batch, Row, Rows
-
-EntryT = TypeVar("EntryT")
 
 
 class ModelRunner:
@@ -68,7 +66,7 @@ class ModelRunner:
             if len(row.requests) > 1:
                 scores = scores.view(len(batch.rows), len(row.requests), -1)
             scores_by_row += zip(batch.indices, scores.tolist(), strict=True)
-        return [np.array(scores) for _, scores in sorted(self.gathered(scores_by_row))]
+        return [np.array(scores) for _, scores in sorted(gather_object(scores_by_row))]
 
     # Not in inference mode: weights that are put together in it could not be trained afterwards.
     @torch.no_grad()
@@ -99,13 +97,6 @@ class ModelRunner:
             outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefix)
             if number < len(mine):
                 yield batch, outputs
-
-    def gathered(self, entries: list[EntryT]) -> list[EntryT]:
-        """Gather the entries of all processes."""
-        if self.accelerator.num_processes == 1:
-            return entries
-        every: list[EntryT] = gather_object(entries)
-        return every
 
 
 @dataclass(frozen=True)

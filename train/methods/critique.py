@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Literal
 
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -141,7 +142,7 @@ class TextObjective(Objective):
                 is_right = scores.index(max(scores)) == row.target
                 answer = logprobs[: len(row.tree.paths[row.target])]
                 measured.append((int(index), is_right, -sum(answer), len(answer)))
-        _, right, losses, lengths = zip(*sorted(runner.gathered(measured)), strict=True)
+        _, right, losses, lengths = zip(*sorted(gather_object(measured)), strict=True)
         nll = sum(losses) / sum(lengths)
         return Measured({"accuracy": share_right(right), "nll": nll}, list(right))
 

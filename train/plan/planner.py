@@ -63,9 +63,7 @@ class CharacterEncoder(Encoder):
         size = CHARACTERS_PER_TOKEN
         return [zlib.crc32(text[i : i + size].encode()) for i in range(0, len(text), size)]
 
-    def data(self, text: str) -> list[int]:
-        """Do what :meth:`text` does."""
-        return self.text(text)
+    data = text
 
 
 def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
