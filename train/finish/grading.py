@@ -272,7 +272,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
     """Choose the indices of the rows to grade with the start, in order.
 
     These are all rows, or as many whole questions, drawn by the seed, as fit under the limit. If no
-    question fits, they are rows of one.
+    question fits, they are the first rows of one.
     """
     critiques = (row.mode != "score" and get_task(row.task).critique for row in examples)
     limit = MOST_CRITIQUES if any(critiques) else MOST_SCORED

@@ -350,9 +350,8 @@ def early_stop_line(progress: Progress, patience: int | None) -> str | None:
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
     """Rank adapters by a key: higher accuracy first, then lower ``val_nll``.
 
-    An accuracy that is not known (no row that people decided) ranks nothing. Where ``val_nll`` is
-    not a number, neither are the scores that the accuracy comes from: such a validation is the
-    worst.
+    Where people decided no row there is no accuracy, and ``val_nll`` alone ranks. A ``val_nll``
+    that is not a number is the worst: the accuracy comes from the same scores.
     """
     if math.isnan(scores["val_nll"]):
         return -1.0, -math.inf

@@ -373,8 +373,8 @@ def uses_autocast(run: RunSection, device: torch.device) -> bool:
 def launcher_set_threads() -> bool:
     """Tell whether ``accelerate launch``, not the user, set one CPU thread for this process.
 
-    The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing. Its own environment and
-    command line show whether he did. If they cannot be read (no ``/proc``), he may have: False.
+    The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing, as its own environment
+    and command line show. Where they cannot be read (no ``/proc``) the user may have: False.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get(_THREADS) != "1":
         return False

@@ -21,8 +21,8 @@ from train.setup.starting_adapter import with_adapter
 class Method(ABC):
     """A way to train a judge on labelled rows; ``METHOD`` in a file of this folder names one.
 
-    The recipe is of :attr:`recipe_class`; :meth:`read_rows` read the splits. Raises
-    ``CustosError``, which names a row, if it cannot train on them.
+    It is made of a recipe of :attr:`recipe_class` and the splits that :meth:`read_rows` has read,
+    and refuses rows that it cannot train on.
     """
 
     name: ClassVar[str]
