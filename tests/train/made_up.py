@@ -99,6 +99,11 @@ def critique_pair(number: int, **fields: Any) -> LabelledExample:
     return LabelledExample.model_validate(given | fields)
 
 
+def labelled_pair(number: int, **fields: Any) -> LabelledExample:
+    """A pair with a label and without a critique; the response "green" is better."""
+    return critique_pair(number, critique=None, confidence=None, mode=None, **fields)
+
+
 def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> FocalRecipe:
     """A recipe of focal loss in float32; keys are ``section__key``."""
     return recipe_of(FocalRecipe, output, backbone, **overrides)

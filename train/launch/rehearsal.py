@@ -65,8 +65,10 @@ DEVIATION = 0.02
 """Standard deviation of matrices; norms are 1 and biases 0."""
 GIB = 2**30
 _TOKENS = {
-    **{"image": "image_pad", "video": "video_pad"},
-    **{"vision_start": "vision_start", "vision_end": "vision_end"},
+    "image": "image_pad",
+    "video": "video_pad",
+    "vision_start": "vision_start",
+    "vision_end": "vision_end",
 }
 
 

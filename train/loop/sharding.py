@@ -115,7 +115,6 @@ def free_weights(model: nn.Module) -> None:
             setattr(module, name, nn.Parameter(empty, requires_grad=False))
 
 
-_STAGE = 2
 _BUCKET = 2**24
 """Most gradients that are added up at once; a buffer of so many numbers is made for them."""
 
@@ -206,7 +205,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
         learnt = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
         config = {
             "train_micro_batch_size_per_gpu": 1,  # has no effect: batches are our own
-            "zero_optimization": {"stage": _STAGE, "reduce_bucket_size": min(_BUCKET, learnt)},
+            "zero_optimization": {"stage": 2, "reduce_bucket_size": min(_BUCKET, learnt)},
             "zero_allow_untested_optimizer": True,
         }
         self._engine = deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]

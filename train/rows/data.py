@@ -150,12 +150,6 @@ def _disk_errors() -> Iterator[None]:
         ) from None
 
 
-ADVICE = (
-    "give each question to one split ('custos prep' does), "
-    "or set data.allow_overlap=true, and the card will name it"
-)
-
-
 @dataclass(frozen=True)
 class RunSplits:
     """Labelled rows of a run, by what they are used for; they stay on disk."""
@@ -396,7 +390,11 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         _row_location(_files(name, data), row, data.mapping)
         for name, row in zip((first.split, first.other), first.example, strict=True)
     )
-    raise FieldError(f"data.{first.split}", f"{'; '.join(counts)} (first: {locations}); {ADVICE}")
+    raise FieldError(
+        f"data.{first.split}",
+        f"{'; '.join(counts)} (first: {locations}); give each question to one split ('custos prep' "
+        "does), or set data.allow_overlap=true, and the card will name it",
+    )
 
 
 def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:

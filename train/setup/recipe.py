@@ -37,12 +37,14 @@ from judging.tasks import task_names
 from judging.types import Split
 
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
-OptimizerName = Literal["adamw", "paged_adamw_8bit"]
 REPLACED = {
     "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
     "(rows times the tokens of the longest); delete it or give optim.token_budget"
 }
 """Keys of earlier versions."""
+FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
+"""The methods of the time when neither recipes nor checkpoints named theirs: the keys tell them
+apart, and later ones change nothing for them."""
 
 
 class Section(BaseModel):
@@ -140,7 +142,7 @@ class AdapterSection(Section):
 class OptimSection(Section):
     """AdamW with warm-up and decay."""
 
-    optimizer: OptimizerName = "adamw"
+    optimizer: Literal["adamw", "paged_adamw_8bit"] = "adamw"
     """``paged_adamw_8bit``: AdamW whose moments take 8 bits and, on a GPU that is full, move to the
     memory of the machine. It needs bitsandbytes (``pip install bitsandbytes``)."""
     lr: float = Field(gt=0)
@@ -384,21 +386,13 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
-LAUNCHERS = ("accelerate",)
-"""Folders of recipes that hold launchers' settings instead."""
-
-RECIPES_OF_TASKS = "embedded/tasks"
-"""Folder of the recipes that train for a task on a user's rows, each named after its task."""
-RECIPE_OF_LABELS = "embedded/mine"
-"""Recipe for the tasks that have none there."""
 
 
 def recipe_names() -> list[str]:
     """List the names of the recipes that came with custos, in alphabetical order."""
     paths = (path.relative_to(RECIPES) for path in RECIPES.rglob(f"*{SUFFIX}"))
-    return sorted(
-        path.with_suffix("").as_posix() for path in paths if path.parts[0] not in LAUNCHERS
-    )
+    of_launchers = "accelerate"  # a folder with their settings
+    return sorted(p.with_suffix("").as_posix() for p in paths if p.parts[0] != of_launchers)
 
 
 def find_recipe(name: str) -> Path:
@@ -418,11 +412,11 @@ def find_recipe(name: str) -> Path:
 
 
 def recipe_of_task(name: str) -> str | None:
-    """Name the recipe for a task; ``None`` if there is no such task."""
+    """Name the recipe for a task, its own or that of all others; ``None`` for no task."""
     if name not in task_names():
         return None
-    recipe = f"{RECIPES_OF_TASKS}/{name}"
-    return recipe if recipe in recipe_names() else RECIPE_OF_LABELS
+    recipe = f"embedded/tasks/{name}"
+    return recipe if recipe in recipe_names() else "embedded/mine"
 
 
 def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
@@ -441,11 +435,6 @@ def summary_of(path: Path) -> str:
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
     return comment[1] if len(comment) > 1 else ""
-
-
-FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
-"""The methods of the time when neither recipes nor checkpoints named theirs: the keys tell them
-apart, and later ones change nothing for them."""
 
 
 class RecipeKey(NamedTuple):

@@ -13,8 +13,7 @@ from cli.main import app
 from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
 from tests.tiny import save_picture
-from tests.train.made_up import critique_pair, recipe_file, write_split
-from tests.train.methods.made_up import labelled_pair, write_recipe
+from tests.train.made_up import critique_pair, labelled_pair, recipe_file, write_split
 from train import critique_dpo, critique_grpo, truthful_judge
 from train.launch.run_plan import plan_run
 from train.methods.dpo import Drawing
@@ -25,6 +24,31 @@ SECTIONS: dict[str, Any] = {
     "critique_dpo": {"dpo": {"least_margin": 0.0}},
     "critique_grpo": {"critiques": {"drawn": 2, "max_tokens": 6, "micro_batch": 4}},
 }
+
+
+def write_recipe(folder: Path, backbone: str, **sections: Any) -> Path:
+    """Write a recipe in float32, with rows for all splits; sections are merged."""
+    parts = {"train": (0, 8), "val": (100, 3), "cal": (200, 6), "test": (300, 4)}
+    labels = {5: {"label": "None"}}  # calibrations need every label
+    rows = {
+        name: [
+            labelled_pair(
+                start + i,
+                question=f"Which {name} river {i}?",
+                critique_tokens=6,
+                **labels.get(i, {}),
+            )
+            for i in range(count)
+        ]
+        for name, (start, count) in parts.items()
+    }
+    given: dict[str, Any] = {
+        "critiques": {"drawn": 2, "max_tokens": 6},
+        "optim": {"batch_size": 4},
+        "run": {"log_every": 1},
+    }
+    merged = {name: given.get(name, {}) | sections.get(name, {}) for name in given | sections}
+    return recipe_file(folder, backbone, rows, **merged)
 
 
 @pytest.fixture(scope="module")
