@@ -229,7 +229,8 @@ class Rows(Sequence[Row]):
         for number, row in enumerate(rows, start):
             with errors_at(self._location(row.example)):
                 sizes = [next(measured) for _ in row.requests]
-            tree, example, shown = row.tree, row.example, self._shown(row)
+            tree, example = row.tree, row.example
+            shown = self.encoder.pictures(get_task(row.requests[0].task), example)
             # Rows of one batch may share a question, or a group's pictures if it has some.
             text = example.group if shown and example.group else example.asked
             facts.rubric[number] = numbers["rubric"].setdefault(row.rubric, len(numbers["rubric"]))
@@ -247,10 +248,6 @@ class Rows(Sequence[Row]):
             scaled = {name for size in sizes for name in size.scaled_pictures}
             self.pictures |= {hash(name): name in scaled for name in shown}
             self.left_out[row.requests[0].task] += len(shown) < len(example.images)
-
-    def _shown(self, row: Row) -> tuple[str, ...]:
-        """Pick the pictures of a row that the model sees."""
-        return self.encoder.pictures(get_task(row.requests[0].task), row.example)
 
     def _encode(self, requests: Sequence[JudgeRequest]) -> list[EncodedPrompt]:
         return self.encoder.encode([(get_task(request.task), request) for request in requests])
