@@ -1,6 +1,7 @@
 """A recipe that cannot work is refused before a backbone is loaded."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ SCRIPTS: dict[str, Any] = {
     "bradley_terry": bradley_terry,
 }
 every_script = pytest.mark.parametrize("script", SCRIPTS)
-Capture = pytest.CaptureFixture[str]
+Refusal = Callable[[Any, list[str]], str]
 
 
 def _rows(script: str, folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
@@ -37,16 +38,6 @@ def _keys(script: str, folder: Path, **splits: list[LabelledExample]) -> list[st
     return [*keys, *(["replay={}"] if script == "hieval_stage2" else [])]
 
 
-def _error(script: str, keys: list[str], capsys: Capture) -> str:
-    with pytest.raises(SystemExit) as ended:
-        SCRIPTS[script].main(keys)
-    assert ended.value.code == 2
-    line = capsys.readouterr().err
-    assert line.startswith("error: ")
-    assert line.count("\n") == 1
-    return line
-
-
 @pytest.fixture
 def nothing_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
@@ -54,42 +45,42 @@ def nothing_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_script
 @pytest.mark.usefixtures("nothing_loads")
-def test_splits_that_overlap(script: str, tmp_path: Path, capsys: Capture) -> None:
+def test_splits_that_overlap(script: str, tmp_path: Path, refusal: Refusal) -> None:
     keys = _keys(script, tmp_path, val=_rows(script, tmp_path, 6))
-    line = _error(script, [*keys, "data.allow_overlap=false"], capsys)
+    line = refusal(SCRIPTS[script], [*keys, "data.allow_overlap=false"])
     assert "or set data.allow_overlap=true" in line
 
 
 @every_script
 @pytest.mark.usefixtures("nothing_loads")
-def test_a_run_folder_of_another_run(script: str, tmp_path: Path, capsys: Capture) -> None:
+def test_a_run_folder_of_another_run(script: str, tmp_path: Path, refusal: Refusal) -> None:
     checkpoint = tmp_path / "run" / "checkpoint-000002"
     checkpoint.mkdir(parents=True)
     state = {"step": 2, "identity": {"optim.lr": 1, "backbone_version": "v1"}}
     (checkpoint / "state.json").write_text(json.dumps(state))
-    line = _error(script, _keys(script, tmp_path), capsys)
+    line = refusal(SCRIPTS[script], _keys(script, tmp_path))
     assert f"{tmp_path / 'run'}: holds another run (of other optim.lr, " in line
     assert "backbone_version" not in line
 
 
 @pytest.mark.usefixtures("nothing_loads")
-def test_a_reward_of_single_responses(tmp_path: Path, capsys: Capture) -> None:
-    line = _error("bradley_terry", _keys("bradley_terry", tmp_path, train=examples(12)), capsys)
+def test_a_reward_of_single_responses(tmp_path: Path, refusal: Refusal) -> None:
+    line = refusal(bradley_terry, _keys("bradley_terry", tmp_path, train=examples(12)))
     assert "row '0': field 'responses': a reward is trained on pairs: give two" in line
 
 
 @every_script
-def test_a_missing_split_is_named(script: str, tmp_path: Path, capsys: Capture) -> None:
+def test_a_missing_split_is_named(script: str, tmp_path: Path, refusal: Refusal) -> None:
     missing = tmp_path / "none.jsonl"
-    line = _error(script, [f"data.train=[{missing}]"], capsys)
+    line = refusal(SCRIPTS[script], [f"data.train=[{missing}]"])
     assert line.startswith(f"error: {missing}: no such split; make it with 'custos prep', or ")
     assert "as the comment at the top of the recipe says; without it: " in line
     assert "accelerate launch -m train." in line
 
 
 @every_script
-def test_a_missing_backbone_is_named(script: str, tmp_path: Path, capsys: Capture) -> None:
+def test_a_missing_backbone_is_named(script: str, tmp_path: Path, refusal: Refusal) -> None:
     missing = tmp_path / "nothing"
-    line = _error(script, [*_keys(script, tmp_path), f"backbone={missing}"], capsys)
+    line = refusal(SCRIPTS[script], [*_keys(script, tmp_path), f"backbone={missing}"])
     assert line.startswith(f"error: backbone '{missing}' cannot be loaded")
     assert "without it: custos prep" in line

@@ -106,7 +106,7 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
 
 
 def test_data_made_anew_is_other_data(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Any
 ) -> None:
     """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
     path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)
@@ -116,9 +116,7 @@ def test_data_made_anew_is_other_data(
     data = tmp_path / "train.jsonl"
     text, hashed = data.read_text(encoding="utf-8"), file_sha256(data)
     write_split(data, examples(24, 1000))
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(arguments)
-    assert f"holds another run (of other sha256.{data})" in capsys.readouterr().err
+    assert f"holds another run (of other sha256.{data})" in refusal(hieval_stage1, arguments)
     data.write_text(text, encoding="utf-8")
 
     fit = Trainer.fit

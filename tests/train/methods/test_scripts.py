@@ -215,31 +215,22 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_what_is_refused(
-    script: str,
-    key: str,
-    words: str,
-    small: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    script: str, key: str, words: str, small: str, tmp_path: Path, refusal: Any
 ) -> None:
     path = write_recipe(tmp_path, small, **SECTIONS[script])
-    with pytest.raises(SystemExit) as ended:
-        SCRIPTS[script].main(["--config", str(path), key])
-    assert ended.value.code == 2
-    assert words in capsys.readouterr().err
+    assert words in refusal(SCRIPTS[script], ["--config", str(path), key])
 
 
 def test_rows_of_one_id_are_not_drawn_of(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: str, tmp_path: Path, refusal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files that number their rows: critiques of one row would be trained on with another."""
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     path = write_recipe(tmp_path, small)
     more = [labelled_pair(i, question=f"Which lake {i}?") for i in (9, 2)]
     files = [str(tmp_path / "train.jsonl"), write_split(tmp_path / "more.jsonl", more)]
-    with pytest.raises(SystemExit):
-        critique_dpo.main(["--config", str(path), f"data.train={json.dumps(files)}"])
-    assert "field 'id': two rows of split 'train' have the id '2'" in capsys.readouterr().err
+    error = refusal(critique_dpo, ["--config", str(path), f"data.train={json.dumps(files)}"])
+    assert "field 'id': two rows of split 'train' have the id '2'" in error
 
 
 @pytest.mark.parametrize("recipe", ["embedded/pair_dpo", "embedded/pair_grpo"])
@@ -248,16 +239,14 @@ def test_their_steps_are_not_planned(recipe: str) -> None:
         plan_run(recipe, [], gpus=1, memory=80, rate=None, tokens_per_row=600)
 
 
-def test_one_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_process(monkeypatch: pytest.MonkeyPatch, refusal: Any) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     for script in SCRIPTS.values():
-        with pytest.raises(SystemExit):
-            script.main([])
-        assert "--processes 1" in capsys.readouterr().err
+        assert "--processes 1" in refusal(script, [])
 
 
 def test_rows_that_grpo_cannot_take(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: str, tmp_path: Path, refusal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     picture = save_picture(tmp_path / "a.png", 60, 50)
@@ -268,6 +257,4 @@ def test_rows_that_grpo_cannot_take(
         path = write_recipe(tmp_path, small)
         rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
         write_split(tmp_path / "train.jsonl", rows)
-        with pytest.raises(SystemExit):
-            critique_grpo.main(["--config", str(path)])
-        assert words in capsys.readouterr().err
+        assert words in refusal(critique_grpo, ["--config", str(path)])

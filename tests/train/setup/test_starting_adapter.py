@@ -87,15 +87,11 @@ def test_a_shipped_judge_is_found_by_name_from_any_folder(
     assert started.adapter.init_folder == Path("embedded-qs")
 
 
-def test_a_missing_folder_is_named_before_the_backbone_loads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_folder_is_named_before_the_backbone_loads(tmp_path: Path, refusal: Any) -> None:
     with pytest.raises(Missing):
         with_shape_of_init(_from(tmp_path, tmp_path / "none"))
     path = write_recipe(tmp_path, "/no/such/backbone")
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
-    error = capsys.readouterr().err
+    error = refusal(hieval_stage1, ["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
     assert error.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
 
 
