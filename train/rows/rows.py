@@ -299,7 +299,7 @@ def index_splits(
 
 
 def check_readable(examples: Sequence[LabelledExample], encoder: Encoder, location: str) -> None:
-    """Check that the prompt of every example fits; the error names location and row."""
+    """Check that every prompt fits the backbone's context; an error names location and row."""
     for batch in in_batches(examples, MEASURED_AT_ONCE):
         sizes = encoder.measure([(get_task(example.task), example) for example in batch])
         for example in batch:

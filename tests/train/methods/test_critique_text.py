@@ -103,25 +103,21 @@ def test_log_probabilities_and_gradients_without_full_logits(
     )
 
 
-def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
-    rows = {
-        "train": [critique_pair(i) for i in range(32)],
-        "val": [critique_pair(i) for i in range(100, 106)],
-    }
-    return recipe_file(
-        folder,
-        backbone,
-        rows,
+def _pairs(**ends: tuple[int, int]) -> dict[str, list[LabelledExample]]:
+    return {split: [critique_pair(i) for i in range(*of_split)] for split, of_split in ends.items()}
+
+
+def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:
+    path = recipe_file(
+        tmp_path,
+        small,
+        _pairs(train=(0, 32), val=(100, 106)),
         data={"allow_overlap": True},
         adapter={"r": 8, "alpha": 16},
         optim={"token_budget": 800, "epochs": 3},
         run={"eval_every": 4},
-        **overrides,
     )
-
-
-def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:
-    truthful_judge.main(["--config", str(_write_recipe(tmp_path, small))])
+    truthful_judge.main(["--config", str(path)])
     history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
     watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
     assert watched[-1] < 0.7 * watched[0]
@@ -204,8 +200,7 @@ TASK = "truthful-pure-label"
 def run(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run folder of a judge that learned the labels of rows of ``truthful-pair``."""
     folder = tmp_path_factory.mktemp("pure_label")
-    starts = {"train": (0, 16), "val": (100, 104)}
-    rows = {name: [critique_pair(i) for i in range(*ends)] for name, ends in starts.items()}
+    rows = _pairs(train=(0, 16), val=(100, 104))
     path = recipe_file(folder, small, rows, task=TASK, data={"allow_overlap": True})
     truthful_judge.main(["--config", str(path)])
     return folder / "run"
