@@ -33,7 +33,7 @@ from train.tracking.throughput import PARTS
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """The main function of a training script; processes that are started take it along."""
+    """The main function of a training script, which can be sent to a process that is started."""
 
     name: str | None = None
     """Method of recipes that name none. Its recipe is trained with unless ``--config`` names

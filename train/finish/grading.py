@@ -244,8 +244,8 @@ def grade_start(
     """Grade test rows with the judge that the run started from, on all processes.
 
     The model of the run is still loaded, so this costs no second loading: the adapter is put back
-    to what it was at the start, or switched off where it began as nothing. A rubric that the start
-    was not trained for is graded like the others: that is where training began.
+    to what it was at the start, or switched off where the run began without one. A rubric that the
+    start was not trained for is graded like the others: that is where training began.
 
     The verdicts have the index of their row: of all rows, or of the :func:`affordable_rows`. There
     are none if the run chose its start.
@@ -291,7 +291,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
 
 @contextmanager
 def _model_of_start(trainer: BaseTrainer) -> Iterator[TreeModel]:
-    """Give the trainer's model the adapter of the start, or none if it began as nothing.
+    """Give the trainer's model the adapter of the start, or none if the run began without one.
 
     Processes that share one model would have to grade the same rows: each loads a whole one.
     """

@@ -276,7 +276,7 @@ class Rehearsal:
 
 
 def _failure(error: Exception) -> CustosError:
-    """Name a failure in an error line; where nobody foresaw it, its trace is kept."""
+    """Turn a failure into an error line; the trace of an unknown one is kept in a file."""
     text = known_error(error)
     if text is None:
         handle, name = tempfile.mkstemp(prefix="custos-dry-run-", suffix=".log")

@@ -50,7 +50,7 @@ def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> 
 
 
 def keep_best(folder: Path, steps: Iterable[int]) -> None:
-    """Delete the best adapters of other steps than these."""
+    """Delete all best adapters but those of some steps."""
     kept = set(steps)
     for step, old in _by_step(folder, "best"):
         if step not in kept:
@@ -108,7 +108,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def newest_settings(folder: Path) -> dict[str, Any]:
-    """Read the settings that a run's newest checkpoint was saved with, empty without any."""
+    """Read the settings that a run's newest checkpoint was saved with; none without one."""
     newest = newest_checkpoint(folder)
     settings: dict[str, Any] = _read_state(newest).get("settings", {}) if newest else {}
     return settings
@@ -142,7 +142,7 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
 
 @contextmanager
 def _damage_named(checkpoint: Path) -> Iterator[None]:
-    """Name a checkpoint that was cut short after it was written whole."""
+    """Name the checkpoint in an error of reading it: it was cut short since it was written."""
     try:
         yield
     except (OSError, ValueError, SafetensorError):

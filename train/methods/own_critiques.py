@@ -263,18 +263,13 @@ class CritiqueRun(BaseTrainer):
         steps = -(-num_items * optim.epochs // optim.batch_size)
         steps = min(steps, optim.max_steps or steps)
         super().__init__(recipe, rows, policy.accelerator, identity, steps)
-        self.policy, self.num_items = policy, num_items
+        self.policy, self.num_items, self.tree_model = policy, num_items, policy.tree_model
         self.optimizer = make_optimizer(trainable(self.tree_model).values(), optim)
         self._checkpoint = read_checkpoint(recipe.run.output, self.tree_model, identity)
         if self._checkpoint:
             self.progress = Progress.restored(self._checkpoint.state, recipe, self.tracker.note)
         self.first_step = self.progress.step
         """Steps that earlier calls have done."""
-
-    @property
-    def tree_model(self) -> TreeModel:
-        """Give the model that is trained."""
-        return self.policy.tree_model
 
     @property
     def items_left(self) -> list[int]:

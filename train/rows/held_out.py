@@ -302,7 +302,7 @@ def write_run_data(
 
 
 def check_holds_run(folder: Path) -> None:
-    """Refuse a folder with files of which none says that it is a run folder.
+    """Refuse a folder that holds files and is no run folder.
 
     A missing or empty one becomes a run folder.
     """

@@ -61,7 +61,7 @@ LAUNCH_FILES = RECIPES / "accelerate"
 
 
 def check_engine(environment: Mapping[str, str]) -> None:
-    """Refuse a launch that training would not fit, before anything is read or loaded.
+    """Refuse a launch that training does not support, before anything is read or loaded.
 
     Raises ``CustosError`` for an engine that is not supported, a TPU, or accumulation of the
     launcher's own, which would divide every gradient once more.
