@@ -31,11 +31,6 @@ class ModelRunner:
         self.model, self.accelerator = model, accelerator
         self.loader, self.token_budget = loader, token_budget
 
-    @property
-    def unwrapped(self) -> Any:
-        """Unwrap the tree model from its distributed wrapper."""
-        return self.accelerator.unwrap_model(self.model)
-
     def outputs(
         self,
         batch: Batch,
@@ -82,6 +77,8 @@ class ModelRunner:
         """
         self.model.eval()
         accelerator, rubric = self.accelerator, ""
+        # A wrapper's own pass would wait for processes that have fewer batches.
+        unwrapped = accelerator.unwrap_model(self.model)
         prefix: Prefix | None = None
         every = scoring_batches(rows, self.token_budget)
         mine = every[accelerator.process_index :: accelerator.num_processes]
@@ -92,9 +89,8 @@ class ModelRunner:
                 rubric, prefix, instruction = batch.rows[0].rubric, None, batch.layout.prefix_ids
                 if len(instruction):  # once for all batches of a rubric
                     with accelerator.autocast():
-                        prefix = self.unwrapped.prefill(to_device(instruction, accelerator.device))
-            # A wrapper's own pass would wait for processes that have fewer batches.
-            outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefix)
+                        prefix = unwrapped.prefill(to_device(instruction, accelerator.device))
+            outputs = self.outputs(batch, inputs(batch.rows), unwrapped, prefix)
             if number < len(mine):
                 yield batch, outputs
 

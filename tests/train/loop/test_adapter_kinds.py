@@ -46,7 +46,7 @@ def test_every_part_of_an_adapter_is_trained(tiny_folder: str, tmp_path: Path) -
     # The judge says what the model said that was trained.
     ids = torch.arange(5, 45)[None]
     with torch.no_grad():
-        expected = learner.runner.unwrapped.backbone.eval()(input_ids=ids).logits
+        expected = learner.tree_model.backbone.eval()(input_ids=ids).logits
         torch.testing.assert_close(merged(input_ids=ids).logits, expected, rtol=1e-4, atol=1e-4)
 
 

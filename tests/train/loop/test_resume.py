@@ -89,7 +89,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
         trainer(settings, small, examples(16)).fit()
     resumed = trainer(settings, small, examples(16))
     state = load_checkpoint(
-        tmp_path, resumed.runner.unwrapped, resumed.optimizer.optimizer, resumed.identity
+        tmp_path, resumed.tree_model, resumed.optimizer.optimizer, resumed.identity
     )
     assert (state["step"], state["chosen"]["step"]) == (4, 3)
     at_three, at_six = (load_file(best_folder(tmp_path, step) / "adapter_model.safetensors")

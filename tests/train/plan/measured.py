@@ -98,7 +98,7 @@ def num_bytes(tensor: Tensor) -> int:
 def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path) -> int:
     """Return the bytes at the peak of a training step, weights and optimizer included."""
     learner.train_step(micro_batches)  # makes AdamW's state
-    parameters = list(learner.runner.unwrapped.parameters())
+    parameters = list(learner.tree_model.parameters())
     states = [value for state in learner.optimizer.state.values() for value in state.values()]
     held = sum(map(num_bytes, [*parameters, *states]))
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:

@@ -119,10 +119,10 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
 
 def held(trained: Trainer) -> dict[str, float]:
     """Bytes that this process holds of a model and its optimizer, and its share of the layers."""
-    for module in trained.runner.unwrapped.modules():
+    for module in trained.tree_model.modules():
         if isinstance(module, FSDPModule):
             module.reshard()  # what belongs to no layer is still whole after a validation
-    named = dict(trained.runner.unwrapped.named_parameters())
+    named = dict(trained.tree_model.named_parameters())
     layers = [p for name, p in named.items() if ".layers." in name]
     learnt = [p for p in named.values() if p.requires_grad]
     stepped = [p for group in trained.optimizer.param_groups for p in group["params"]]
