@@ -147,21 +147,17 @@ def launch_file(name: Path) -> Path:
         raise CustosError(f"{path}: not a file of 'accelerate config'")
     kind = values.get("distributed_type") or "NO"
     check_distributed_type(kind, f"{path}: ")
-    for engine, section, prefixes in (
-        (FSDP, "fsdp_config", ("",)),
-        (ZERO, "deepspeed_config", ("ACCELERATE_", "ACCELERATE_DEEPSPEED_")),
-    ):
-        if section != f"{str(kind).lower()}_config":
-            continue
-        settings = values.get(section) or {}
-        if not isinstance(settings, dict):
-            raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
-        variables = {
-            f"{prefix}{str(name).upper()}": value
-            for name, value in settings.items()
-            for prefix in prefixes
-        }
-        _check_settings(engine, variables, f"{path}: ")
+    if kind not in ("FSDP", "DEEPSPEED"):
+        return path
+    section = f"{kind.lower()}_config"
+    settings = values.get(section) or {}
+    if not isinstance(settings, dict):
+        raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
+    engine, prefixes = FSDP, [""]
+    if kind == "DEEPSPEED":
+        engine, prefixes = ZERO, ["ACCELERATE_", "ACCELERATE_DEEPSPEED_"]
+    variables = {f"{p}{str(name).upper()}": settings[name] for name in settings for p in prefixes}
+    _check_settings(engine, variables, f"{path}: ")
     return path
 
 
