@@ -246,7 +246,7 @@ def push(
         dry_run: List the files and show the card's header; no network.
         allow_untested: Publish a judge without a test report too.
     """
-    from train.finish.push import check_repository, header_of, published_judge
+    from train.finish.push import check_repository, published_judge
     from train.finish.push import push as upload
 
     check_repository(repository)
@@ -258,7 +258,7 @@ def push(
     if dry_run:
         rows = [(name, f"{size:,}".rjust(14)) for name, size in sizes.items()]
         typer.echo("\n".join(in_columns([("file", "bytes".rjust(14)), *rows])))
-        typer.echo(f"\n{header_of(published.readme)}")
+        typer.echo(f"\n{published.header}")
         typer.echo(f"{total} would go to {repository}; nothing was uploaded")
         return
     address = upload(published, repository, private=private)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from data_prep.splits.overlap import Overlap
+from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
@@ -19,7 +20,7 @@ from train.finish.grading import KeptGrades, Processes, calibrate, grade_start
 from train.finish.write_judge import RunResult, announce, report_test, write_judge, write_model_card
 from train.launch.front import command_line, launch_command, load_recipe, parse_arguments
 from train.launch.rehearsal import Rehearsal, keys_of_random_weights
-from train.loop.checkpoint import check_run_folder, hash_files, run_identity
+from train.loop.checkpoint import check_run_folder, run_identity
 from train.loop.sharding import first_device, make_accelerator
 from train.methods import find_method, method_of
 from train.methods.base import Method
@@ -32,7 +33,7 @@ from train.tracking.throughput import PARTS
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """The main function of a training script; processes that are started take it along."""
+    """The main function of a training script, which can be sent to a process that is started."""
 
     name: str | None = None
     """Method of recipes that name none. Its recipe is trained with unless ``--config`` names
@@ -59,15 +60,12 @@ class EntryPoint:
 
 
 def run(method: type[Method], recipe: Recipe, *, command: str) -> None:
-    """Train a judge, calibrate it, and report on its test split.
-
-    Raises ``CustosError`` if something is missing or wrong that the user can mend.
-    """
+    """Train a judge, calibrate it, and report on its test split."""
     splits = method.read_rows(recipe)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     training = method(recipe, splits)
-    hashes = hash_files(recipe.files)
+    hashes = {name: file_sha256(path) for name, path in recipe.files.items()}
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)

@@ -120,7 +120,7 @@ def test_an_adapter_learns_on_weights_of_four_bits(tmp_path: Path) -> None:
             optim__epochs=1,
         )
         learner = trainer(settings, NAME, rows)
-        frozen = [p for p in learner.runner.unwrapped.parameters() if not p.requires_grad]
+        frozen = [p for p in learner.tree_model.parameters() if not p.requires_grad]
         sizes.append(sum(p.numel() * p.element_size() for p in frozen))
         losses.append([learner.train_step(step) for step in learner.plan.epoch(0)])
         learner.free_memory()

@@ -1,6 +1,9 @@
 """A tiny task that a tiny model can learn, and recipes for it."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +16,12 @@ import yaml
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
+from tests.forks import ROOT
 from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
-from train.loop.checkpoint import run_identity
+from train.loop.checkpoint import run_identity, trainable
 from train.loop.objective import TextModel
-from train.loop.sharding import make_accelerator
+from train.loop.sharding import first_device, make_accelerator
 from train.methods.base import LossMethod
 from train.methods.focal import Focal, FocalRecipe
 from train.methods.trainer import Trainer
@@ -95,6 +99,11 @@ def critique_pair(number: int, **fields: Any) -> LabelledExample:
     return LabelledExample.model_validate(given | fields)
 
 
+def labelled_pair(number: int, **fields: Any) -> LabelledExample:
+    """A pair with a label and without a critique; the response "green" is better."""
+    return critique_pair(number, critique=None, confidence=None, mode=None, **fields)
+
+
 def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> FocalRecipe:
     """A recipe of focal loss in float32; keys are ``section__key``."""
     return recipe_of(FocalRecipe, output, backbone, **overrides)
@@ -125,8 +134,13 @@ def trainer(
     method: type[LossMethod] = Focal,
 ) -> Trainer:
     """A trainer over a fresh copy of a tiny backbone, by any method that minimises a loss."""
+    accelerator = make_accelerator(recipe.run)
     backbone = load_backbone(
-        folder, dtype=recipe.run.dtype, device="cpu", quantization=recipe.run.quantization
+        folder,
+        dtype=recipe.run.dtype,
+        device="cpu",
+        quantization=recipe.run.quantization,
+        held_on=first_device(accelerator),
     )
     encoder = Encoder(backbone, shows_all_pictures=True)
     chosen = method(recipe, splits(train, val or examples(6, 900)))
@@ -135,7 +149,6 @@ def trainer(
     rows = IndexedSplits(Rows(train, learnt, "train"), validated, {})
     identity = run_identity(recipe, backbone.version, {})
     adapted = with_adapter(backbone, recipe)
-    accelerator = make_accelerator(recipe.run)
     return Trainer(recipe, adapted, rows, chosen.objective(), accelerator, identity)
 
 
@@ -143,6 +156,11 @@ def splits(train: Sequence[LabelledExample], val: Sequence[LabelledExample]) -> 
     """The splits of a run, in memory."""
     rows: Any = (train, val)
     return RunSplits(*rows)
+
+
+def adapter_of(learner: Trainer) -> dict[str, torch.Tensor]:
+    """Copies of the parameters that a run trains, by name."""
+    return {name: p.detach().clone() for name, p in trainable(learner.tree_model).items()}
 
 
 def losses(trained: Trainer) -> list[float]:
@@ -164,22 +182,29 @@ def take_step_without_waits(
     chosen = method(recipe_of(method.recipe_class, folder, **keys), splits(rows, rows))
     objective = chosen.objective()
     part = Rows(rows, chosen.supervision(encoder), "train")[:4]
-    logits = torch.Size(
-        (
-            sum(len(r.requests) for r in part),
-            part[0].tree.num_slots,
-            len(encoder.backbone.tokenizer),
-        )
-    )
-    is_text = issubclass(objective.model_class, TextModel)
-    shape = objective.inputs(part)["targets"].shape if is_text else logits
+    num_prompts, slots = sum(len(row.requests) for row in part), part[0].tree.num_slots
+    shape = torch.Size((num_prompts, slots, len(encoder.backbone.tokenizer)))
+    if issubclass(objective.model_class, TextModel):
+        shape = objective.inputs(part)["targets"].shape
     outputs = torch.empty(shape, device=META, requires_grad=True)
-    objective.loss_sum(
-        outputs, part, step=0
-    )  # what the loss holds is moved once, in the first step
+    objective.loss_sum(outputs, part, step=0)  # moves what the loss holds, once
     with no_host_waits():
         objective.loss_sum(outputs, part, step=8).backward()
     assert outputs.grad is not None
+
+
+def torchrun(processes: int, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in processes of torchrun itself."""
+    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+    return subprocess.run(
+        [*launcher, str(processes), "-m", module, *arguments],
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
 
 
 class KilledError(Exception):

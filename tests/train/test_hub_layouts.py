@@ -1,11 +1,11 @@
 """Checkpoints with the files of the hub, from training to a served judge."""
 
-import base64
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clients.messages import picture_url
 from judging.judge import Judge
 from judging.judge.export import export_merged
 from judging.types import JudgeRequest, LabelledExample
@@ -48,7 +48,7 @@ def _served(judge: Judge, requests: list[JudgeRequest], status: str = "scored") 
     assert [verdict.status for verdict in verdicts] == [status] * len(requests)
     rows = [request.model_dump(mode="json", exclude_unset=True) for request in requests]
     for row in rows:  # a service does not read its own machine's files
-        row["images"] = [_data_url(path) for path in row.get("images", ())]
+        row["images"] = [picture_url(path) for path in row.get("images", ())]
     with serving(Service({"judge": judge})) as client:
         answer = client.post("/judge", json={"requests": rows})
     assert answer.status_code == 200, answer.text
@@ -56,10 +56,6 @@ def _served(judge: Judge, requests: list[JudgeRequest], status: str = "scored") 
     assert served == [
         (verdict.label, pytest.approx(verdict.confidence, abs=1e-2)) for verdict in verdicts
     ]
-
-
-def _data_url(path: str) -> str:
-    return "data:image/png;base64," + base64.b64encode(Path(path).read_bytes()).decode()
 
 
 def _pairs(count: int, start: int) -> list[LabelledExample]:

@@ -100,9 +100,7 @@ def test_the_commands_of_both_stages_on_made_rows(
     quick[quick.index("FILE")] = "FILE.jsonl"
     _run(quick, val=10, cal=10, test=20)
     made = _splits("data/hieval")
-    assert {split: len(rows) for split, rows in made.items()} == {
-        "train": 220, "val": 10, "cal": 10, "test": 20,
-    }  # fmt: skip
+    assert [len(made[split]) for split in SPLITS] == [220, 10, 10, 20]
     assert {row.id for rows in made.values() for row in rows} == {row["id"] for row in contested}
 
     hard = [row for row in made["test"] if row.label != "Correct"]
@@ -123,12 +121,8 @@ def test_the_commands_of_both_stages_on_made_rows(
     _run(types, per_class=17, val=5, cal=5)
     analysed = _splits("data/hieval_ea")
     counts = {split: Counter(map(class_of, rows)) for split, rows in analysed.items()}
-    assert counts == {
-        "train": dict.fromkeys(ERROR_TYPES, 17),
-        "val": dict.fromkeys(ERROR_TYPES, 1),
-        "cal": dict.fromkeys(ERROR_TYPES, 1),
-        "test": dict.fromkeys(ERROR_TYPES, 5),
-    }
+    each = {"train": 17, "val": 1, "cal": 1, "test": 5}
+    assert counts == {split: dict.fromkeys(ERROR_TYPES, count) for split, count in each.items()}
     num_hard = sum(item_of(row) in set(map(item_of, hard)) for row in analysed["test"])
     assert num_hard == 15
     assert all(row.images for rows in analysed.values() for row in rows)
@@ -143,14 +137,9 @@ def test_benchmarks_are_trained_on_a_qwen_vl_backbone(
     _run(command, rows=60, val=9, cal=0, test=9)
     task = get_task("chartom-justification")
     example = LabelledExample.model_validate({**task.example, "task": task.name, "label": "x"})
-    names = task.labels(task.rubric(example))
-    _write(
-        "reasons.jsonl",
-        [
-            {**task.example, "id": f"m{n}", "task": task.name, "label": name}
-            for n, name in enumerate(names)
-        ],
-    )
+    row = {**task.example, "task": task.name}
+    names = enumerate(task.labels(task.rubric(example)))
+    _write("reasons.jsonl", [{**row, "id": f"m{n}", "label": name} for n, name in names])
     values = yaml.safe_load(find_recipe("benchmarks").read_text(encoding="utf-8"))
     assert values["backbone"].startswith("Qwen/Qwen3-VL")
     hieval_stage1.main(
@@ -165,6 +154,5 @@ def test_benchmarks_are_trained_on_a_qwen_vl_backbone(
     history = json.loads(Path("run/history.json").read_text(encoding="utf-8"))
     assert [entry["step"] for entry in history if "train_loss" in entry][-1] == 2
     card = json.loads(Path("run/judge.json").read_text(encoding="utf-8"))
-    assert card["tasks"].keys() == {
-        "charthal", "simplevqa", "chartom-fact", "chartom-justification",
-    }  # fmt: skip
+    trained = {"charthal", "simplevqa", "chartom-fact", "chartom-justification"}
+    assert card["tasks"].keys() == trained

@@ -24,7 +24,7 @@ from peft import set_peft_model_state_dict
 from rich.console import Console
 from safetensors.torch import load_file
 
-from evaluation.intervals import number_clusters
+from evaluation.outcomes import question_numbers
 from evaluation.report.evaluate import grade_examples
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
@@ -244,8 +244,8 @@ def grade_start(
     """Grade test rows with the judge that the run started from, on all processes.
 
     The model of the run is still loaded, so this costs no second loading: the adapter is put back
-    to what it was at the start, or switched off where it began as nothing. A rubric that the start
-    was not trained for is graded like the others: that is where training began.
+    to what it was at the start, or switched off where the run began without one. A rubric that the
+    start was not trained for is graded like the others: that is where training began.
 
     The verdicts have the index of their row: of all rows, or of the :func:`affordable_rows`. There
     are none if the run chose its start.
@@ -272,7 +272,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
     """Choose the indices of the rows to grade with the start, in order.
 
     These are all rows, or as many whole questions, drawn by the seed, as fit under the limit. If no
-    question fits, they are rows of one.
+    question fits, they are the first rows of one.
     """
     critiques = (row.mode != "score" and get_task(row.task).critique for row in examples)
     limit = MOST_CRITIQUES if any(critiques) else MOST_SCORED
@@ -291,7 +291,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
 
 @contextmanager
 def _model_of_start(trainer: BaseTrainer) -> Iterator[TreeModel]:
-    """Give the trainer's model the adapter of the start, or none if it began as nothing.
+    """Give the trainer's model the adapter of the start, or none if the run began without one.
 
     Processes that share one model would have to grade the same rows: each loads a whole one.
     """
@@ -364,10 +364,7 @@ def rows_to_score(
 
 
 def score_rows(judge: Judge, rows: Sequence[LabelledExample]) -> list[list[float]]:
-    """Score each row: the log-probabilities of the labels of its rubric, in the order of the rows.
-
-    Raises ``CustosError``, which names the row, if one cannot be scored.
-    """
+    """Score each row, in order: the log-probabilities of the labels of its rubric."""
     scores: dict[int, list[float]] = {}
     for indices in _by_key(rows).values():
         of_rubric = judge.logprobs([rows[index] for index in indices])
@@ -396,7 +393,7 @@ def fit_calibrations(
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
                 f"give {SMALL_SPLIT} or more",
             )
-        questions = number_clusters([row.group or row.asked for row in group])
+        questions = question_numbers(group)
         scores[key] = fit_score_calibration(of_group, targets, labels, questions)
         try:
             if calibration := fit_type_calibration(of_group, targets, labels, questions):

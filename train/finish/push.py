@@ -44,7 +44,8 @@ class PublishedJudge:
     name: str
     files: dict[str, Path | bytes]
     """Name on the hub to a file, or to what is written for the hub."""
-    readme: str
+    header: str
+    """Header of its ``README.md``, which the hub reads."""
     cautions: tuple[str, ...] = ()
 
     def sizes(self) -> dict[str, int]:
@@ -58,11 +59,7 @@ class PublishedJudge:
 def published_judge(
     source: str, *, license_id: str | None = None, allow_untested: bool = False
 ) -> PublishedJudge:
-    """Gather what is published of a judge; checkpoints, logs and rows are not.
-
-    Raises ``CustosError`` if there is no finished judge, it is built on random weights, it has no
-    test report, or its licence is not known.
-    """
+    """Gather what is published of a judge; checkpoints, logs and rows are not."""
     folder = run_folder(source)
     if folder is None:
         raise CustosError(
@@ -94,19 +91,19 @@ def published_judge(
         )
     name = folder.resolve().name
     text = (folder / README).read_text(encoding="utf-8")
-    readme = hub_readme(name, text, card, report, license_id)
+    header, text = hub_readme(name, text, card, report, license_id)
     files: dict[str, Path | bytes] = {
         file: folder / file for file in AS_THEY_ARE if (folder / file).is_file()
     }
     if report:
         summary = {key: report[key] for key in SUMMARY if key in report}
         files[REPORT] = (json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode()
-    files[README] = readme.encode()
+    files[README] = f"{header}\n{text}".encode()
     caution = (
         f"the judge is built on the folder '{card.backbone}'; whoever downloads it needs the same "
         f"checkpoint there, and {CARD_FILE}, {README} and recipe.yaml name the folder"
     )
-    return PublishedJudge(name, files, readme, () if base_model(card) else (caution,))
+    return PublishedJudge(name, files, header, () if base_model(card) else (caution,))
 
 
 def check_repository(repository: str) -> None:
@@ -129,13 +126,10 @@ def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
     """Upload a judge in one commit, which the hub shows whole or not at all; return its address.
 
     The repository, ``OWNER/NAME``, is made if there is none. Files of an earlier push that this
-    judge lacks, such as a calibration, are deleted, because they would change it. Raises
-    ``CustosError`` if there is no token, the hub refuses or does not answer, or the repository is
-    public and should be private.
+    judge lacks, such as a calibration, are deleted, because they would change it.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 
-    check_repository(repository)
     token = get_token()
     if not token:
         raise CustosError(
@@ -233,12 +227,11 @@ def hub_readme(
     card: JudgeCard,
     report: Mapping[str, Any] | None,
     license_id: str | None,
-) -> str:
-    """Write ``README.md`` with the header that the hub reads.
+) -> tuple[str, str]:
+    """Write the header of ``README.md`` that the hub reads, and the text below it.
 
     Keys of a header that the text already has stay, unless they are stated here. The licence, as
-    the hub spells it, defaults to that of the text's header, then to that of the base model. Raises
-    ``CustosError`` if the header cannot be read, or no licence is known.
+    the hub spells it, defaults to that of the text's header, then to that of the base model.
     """
     match = _HEADER.match(readme)
     header: Any = {}
@@ -268,13 +261,7 @@ def hub_readme(
     kept = {key: value for key, value in header.items() if key not in ("metrics", "model-index")}
     merged = {**kept, **{key: value for key, value in stated.items() if value is not None}}
     text = yaml.safe_dump(merged, sort_keys=False, allow_unicode=True)
-    return f"---\n{text}---\n\n{(readme[match.end() :] if match else readme).lstrip()}"
-
-
-def header_of(readme: str) -> str:
-    """Cut the header out of a card, with the lines around it."""
-    match = _HEADER.match(readme)
-    return match[0] if match else ""
+    return f"---\n{text}---\n", (readme[match.end() :] if match else readme).lstrip()
 
 
 def _results(name: str, report: Mapping[str, Any]) -> dict[str, Any]:

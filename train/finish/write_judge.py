@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +24,8 @@ from safetensors.torch import load_file, save_file
 from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.splits.overlap import Overlap, paraphrases_left_out
 from evaluation.estimate import paired_accuracies
-from evaluation.intervals import Z_95, clustered_rate, number_clusters, wilson_interval
-from evaluation.outcomes import NothingScored, full_label
+from evaluation.intervals import Z_95, clustered_rate, wilson_interval
+from evaluation.outcomes import NothingScored, full_label, question_numbers
 from evaluation.ranking.favour import family_of
 from evaluation.report.evaluate import (
     grade_examples,
@@ -120,31 +120,6 @@ class RunResult:
         return against_start("validation", rows, now, before, self.recipe)
 
 
-class ValidationAccuracy(NamedTuple):
-    """Validation accuracy of the chosen step, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    rows: int
-
-    @property
-    def is_too_wide(self) -> bool:
-        """Tell whether the rows are too few to choose a step by."""
-        return (self.high - self.low) / 2 > WIDEST
-
-
-def validation_accuracy(
-    right: Sequence[bool | None], examples: Sequence[LabelledExample]
-) -> ValidationAccuracy:
-    """Measure accuracy on validation rows; rows of one question count as less than independent."""
-    decided = [(r, e) for r, e in zip(right, examples, strict=True) if r is not None]
-    clusters = number_clusters([e.group or e.asked for _, e in decided])
-    values = np.array([r for r, _ in decided], dtype=np.float64)
-    low, high = clustered_rate(values, clusters)
-    return ValidationAccuracy(float(values.mean()), low, high, len(values))
-
-
 def selection_lines(result: RunResult) -> list[str]:
     """Say which step became the judge and why, and warn where chance may have chosen it."""
     progress, run = result.progress, result.recipe.run
@@ -157,18 +132,19 @@ def selection_lines(result: RunResult) -> list[str]:
         chosen = f"step {step}, the last one (run.select=last){other}"
     else:
         chosen = f"step {step} of {progress.step}, the best of {len(validations)} validations"
-    if progress.right is None or all(row is None for row in progress.right):
+    of_rows = zip(progress.right or (), result.splits.val, strict=False)
+    decided = [(right, row) for right, row in of_rows if right is not None]
+    if not decided:
         nll = f"nll {progress.chosen['val_nll']:.3f} on {len(result.splits.val)} rows"
         return [f"{chosen} (validation: {nll})"]
-    accuracy = validation_accuracy(progress.right, result.splits.val)
-    lines = [
-        f"{chosen} (validation: accuracy {accuracy.value:.3f} [{accuracy.low:.3f}, "
-        f"{accuracy.high:.3f}] on {accuracy.rows} rows)"
-    ]
-    if accuracy.is_too_wide and run.select == "best":
-        half = (accuracy.high - accuracy.low) / 2
+    right = np.array([right for right, _ in decided], dtype=np.float64)
+    low, high = clustered_rate(right, question_numbers([row for _, row in decided]))
+    interval, half = f"[{low:.3f}, {high:.3f}]", (high - low) / 2
+    accuracy = f"accuracy {right.mean():.3f} {interval} on {len(decided)} rows"
+    lines = [f"{chosen} (validation: {accuracy})"]
+    if half > WIDEST and run.select == "best":
         lines.append(
-            f"warning: {accuracy.rows} validation rows are too few to choose a step by: their "
+            f"warning: {len(decided)} validation rows are too few to choose a step by: their "
             f"accuracy is sure to ±{half:.2f} only; rows on {ENOUGH_QUESTIONS} "
             f"different questions would make it ±{WIDEST:.2f}"
         )
@@ -187,10 +163,9 @@ def against_start(
     To the figures of :func:`~evaluation.estimate.paired_accuracies` come ``split``, ``start`` and
     ``chosen_on``, whether the rows also chose the step.
     """
-    clusters = number_clusters([row.group or row.asked for row in examples])
     start = str(recipe.adapter.init or f"{recipe.backbone}, untrained")
     chosen_on = split == "validation" and recipe.run.select == "best"
-    paired = paired_accuracies(right, before, clusters, seed=recipe.run.seed)
+    paired = paired_accuracies(right, before, question_numbers(examples), seed=recipe.run.seed)
     return {"split": split, "start": start, "chosen_on": chosen_on, **paired}
 
 
@@ -217,9 +192,6 @@ def overlap_lines(result: RunResult) -> list[str]:
             f"{result.recipe.adapter.init} was trained on or chosen by"
         )
     return lines
-
-
-MAIN_METRICS = ("accuracy", "kappa", "score_accuracy", "type_accuracy")
 
 
 @PARTS.measured("grading")
@@ -284,7 +256,7 @@ def announce(result: RunResult) -> None:
         metrics = report["metrics"]
         figures = ", ".join(
             f"{name.replace('_', ' ')} {with_interval(metrics[name])}"
-            for name in MAIN_METRICS
+            for name in ("accuracy", "kappa", "score_accuracy", "type_accuracy")
             if name in metrics
         )
         num_rows = metrics["accuracy"]["n"]
@@ -475,7 +447,7 @@ def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:
         rate, n = entry[f"{name}_accuracy"], len(watched[name])
         return with_interval({"value": rate, **wilson_interval(rate * n, n)._asdict()})
 
-    start = next(entry for entry in progress.history if "val_nll" in entry)
+    start = validations_in(progress.history)[0]
     rows = [
         (name, len(rows), cell(name, start), cell(name, progress.chosen))
         for name, rows in watched.items()

@@ -66,6 +66,7 @@ HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 SHOWN = ("error: ", "warning: ", "dry run: ")
 """Beginnings of the lines of ours on standard error; the others are the launcher's."""
 STOP_SECONDS = 20
+SECONDS_TO_BE_STOPPED = 10
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,6 @@ class TrainingRun:
     overrides: tuple[str, ...]
     """``key.path=value``, the user's last."""
     output: Path
-    """Run folder."""
     files: Mapping[Split, Sequence[RunTable]]
     """Tables that the user gave, by split; empty: the recipe's files."""
     held_out: tuple[Split, ...]
@@ -107,8 +107,7 @@ class TrainingRun:
 
         ``recipe`` is a file, name or task, by default that of the run ``earlier``, which the run
         goes on from; ``init``, ``out`` and ``seed`` replace its own. A table may have a mapping of
-        its own (:meth:`RunTable.parse`). Raises ``CustosError`` if there is no such recipe or run,
-        or a held-out file without a training file.
+        its own (:meth:`RunTable.parse`). Raises ``CustosError`` if these do not go together.
         """
         if earlier is not None:
             recipe, mapping = recipe_of_run(recipe, earlier, mapping, init, out, files)
@@ -183,11 +182,7 @@ class TrainingRun:
         )
 
     def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
-        """Check the recipe, then write the rows of the run to its folder.
-
-        Raises ``CustosError`` if a key of the recipe is unknown, missing or out of range, there is
-        no such adapter to start from, a row is bad, or the folder belongs to another run.
-        """
+        """Check the recipe and the adapter to start from, then write the rows to the run folder."""
         recipe = parse_recipe(self.method.recipe_class, self.recipe, self.overrides)
         with_shape_of_init(recipe)
         writes = self.task is None or get_task(self.task).critique is not None
@@ -228,16 +223,38 @@ class TrainingRun:
     def start(
         self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
     ) -> None:
-        """Train; the process ends with an error line and status 2 if that fails."""
-        run_script(
-            self.method.script,
-            ["--config", str(self.recipe), *options, *self.overrides],
-            self.output,
-            command=self.command,
-            grade_command=self.grade_command,
-            processes=processes,
-            config_file=config_file,
-        )
+        """Train with the method's script; exit with its status if it fails or is stopped.
+
+        Without a number there is one process for each GPU, or one. A ``config_file`` of
+        ``accelerate config``, which may be the name of one that came with custos, may say the
+        number too. Raises ``CustosError`` with the first error if one of several processes fails,
+        or if PyTorch cannot use the GPUs that are there.
+        """
+        script = f"train.{self.method.script}"
+        arguments = ["--config", str(self.recipe), *options, *self.overrides]
+        os.environ[COMMAND_VARIABLE] = self.command
+        if self.grade_command is not None:
+            os.environ[GRADE_VARIABLE] = self.grade_command
+        try:
+            if config_file is None:
+                count = processes or _num_gpus()
+                if count == 1:
+                    import_module(script).main(arguments)
+                    return
+                # On a CPU accelerate launch starts one process, whatever it is asked.
+                launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+            else:
+                file = launch_file(config_file)
+                # The shipped files are for any number of GPUs.
+                number = processes or (_num_gpus() if file.parent == LAUNCH_FILES else None)
+                launcher = ["accelerate.commands.accelerate_cli", "launch"]
+                launcher += ["--config_file", str(file)]
+                launcher += ["--num_processes", str(number)] if number else []
+            line = [sys.executable, "-m", *launcher, "-m", script, *arguments]
+            _run_launcher(line, self.output, self.command)
+        finally:
+            del os.environ[COMMAND_VARIABLE]
+            os.environ.pop(GRADE_VARIABLE, None)
 
 
 def stop_message(folder: Path, command: str) -> str:
@@ -245,47 +262,6 @@ def stop_message(folder: Path, command: str) -> str:
     steps = [step for step, _ in checkpoints(folder)]
     where = f"step {steps[-1]}; the same command goes on from there" if steps else ""
     return f"stopped at {where or 'no checkpoint yet; the same command starts again'}: {command}"
-
-
-def run_script(
-    script: str,
-    arguments: Sequence[str],
-    folder: Path,
-    *,
-    command: str,
-    grade_command: str | None = None,
-    processes: int | None = None,
-    config_file: Path | None = None,
-) -> None:
-    """Run a script of ``train/``; the process exits with its status if it fails or is stopped.
-
-    Without a number there is one process for each GPU, or one. A ``config_file`` of ``accelerate
-    config``, which may be the name of one that came with custos, may say the number too. Raises
-    ``CustosError`` with the first error if one of several processes fails, or if PyTorch cannot use
-    the GPUs that are there.
-    """
-    os.environ[COMMAND_VARIABLE] = command
-    if grade_command is not None:
-        os.environ[GRADE_VARIABLE] = grade_command
-    try:
-        if config_file is None:
-            count = processes or _num_gpus()
-            if count == 1:
-                import_module(f"train.{script}").main(arguments)
-                return
-            # On a CPU accelerate launch starts one process, whatever it is asked.
-            launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
-        else:
-            file = launch_file(config_file)
-            # The shipped files are for any number of GPUs.
-            number = processes or (_num_gpus() if file.parent == LAUNCH_FILES else None)
-            launcher = ["accelerate.commands.accelerate_cli", "launch", "--config_file", str(file)]
-            launcher += ["--num_processes", str(number)] if number else []
-        line = [sys.executable, "-m", *launcher, "-m", f"train.{script}", *arguments]
-        _run_launcher(line, folder, command)
-    finally:
-        del os.environ[COMMAND_VARIABLE]
-        os.environ.pop(GRADE_VARIABLE, None)
 
 
 def _run_launcher(arguments: Sequence[str], folder: Path, command: str) -> None:
@@ -355,20 +331,7 @@ def interrupted_by(*signals: signal.Signals) -> Iterator[None]:
 
 def _num_gpus() -> int:
     """Count the GPUs, 1 if there is none or the CPU is asked for."""
-    if asks_for(CPU, os.environ) or not has_gpu():
-        return 1
-    return torch.cuda.device_count()
-
-
-SECONDS_TO_BE_STOPPED = 10
-DRY_RUN_HELP = (
-    "take N optimizer steps on the first rows, then validate, save, load, calibrate, grade and "
-    "serve, all in a temporary folder, and print the seconds and the memory of each part"
-)
-RANDOM_WEIGHTS_HELP = (
-    "train on random weights in the shape of the recipe's backbone, where its own cannot be had, "
-    "and from a fresh adapter; the judge knows nothing"
-)
+    return 1 if asks_for(CPU, os.environ) or not has_gpu() else torch.cuda.device_count()
 
 
 def load_recipe(
@@ -381,7 +344,7 @@ def load_recipe(
 
     ``values`` are what :func:`read_values` returned for file and keys, if they have been read.
     Raises ``CustosError`` if the launcher's engine is not supported, or a package that the recipe
-    needs is not installed; ``FieldError`` if a key is unknown, missing or out of range.
+    needs is not installed.
     """
     check_engine(os.environ)
     values = {**(values or read_values(path, keys)), "method": method.name}
@@ -413,8 +376,20 @@ def parse_arguments(
         help="a file, or the name of a recipe that came with custos (custos recipe list)"
         + ("; default %(default)s" if default else ""),
     )
-    parser.add_argument("--dry-run", metavar="N", type=_positive, help=DRY_RUN_HELP)
-    parser.add_argument("--random-weights", action="store_true", help=RANDOM_WEIGHTS_HELP)
+    parser.add_argument(
+        "--dry-run",
+        metavar="N",
+        type=_positive,
+        help="take N optimizer steps on the first rows, then validate, save, load, calibrate, "
+        "grade and serve, all in a temporary folder, and print the seconds and the memory of each "
+        "part",
+    )
+    parser.add_argument(
+        "--random-weights",
+        action="store_true",
+        help="train on random weights in the shape of the recipe's backbone, where its own cannot "
+        "be had, and from a fresh adapter; the judge knows nothing",
+    )
     parser.add_argument("overrides", nargs="*", metavar="key.path=value")
     return parser.parse_intermixed_args(argv)
 

@@ -20,13 +20,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
 import httpx
 import torch
-import yaml
 from filelock import FileLock
 from huggingface_hub import split_torch_state_dict_into_shards
 from PIL import Image
@@ -36,7 +36,7 @@ from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 
 from judging.errors import CustosError, Missing
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.pictures import mime_type
 from judging.files.records import write_json, write_records
 from judging.fingerprint import digest, file_sha256
@@ -64,16 +64,16 @@ SHARD = "1GB"
 DEVIATION = 0.02
 """Standard deviation of matrices; norms are 1 and biases 0."""
 GIB = 2**30
-_TOKENS = {"image": "image_pad", "video": "video_pad"} | {
-    name: name for name in ("vision_start", "vision_end")
+_TOKENS = {
+    "image": "image_pad",
+    "video": "video_pad",
+    "vision_start": "vision_start",
+    "vision_end": "vision_end",
 }
 
 
 def random_checkpoint(name: str) -> Path:
-    """Make a folder with random weights in the shape of a backbone, once; return it.
-
-    Raises ``CustosError`` if the shape is unknown, or the disk has too little space.
-    """
+    """Make a folder with random weights in the shape of a backbone, once; return it."""
     config = backbone_config(name)
     # The backbone's own tokenizer, else the published one of Qwen3, else the embedded one.
     candidates = (Path(name), Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER)))
@@ -100,17 +100,23 @@ def random_checkpoint(name: str) -> Path:
 
 
 def _write(folder: Path, config: Any, tokenizer: Path) -> None:
-    ids = _write_tokenizer(folder, tokenizer)
-    if ids["most"] >= config.get_text_config().vocab_size:
+    from transformers import AutoTokenizer
+
+    for file in TOKENIZER_FILES:
+        shutil.copyfile(tokenizer / file, folder / file)
+    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
+    loaded = AutoTokenizer.from_pretrained(str(folder))
+    text_config = config.get_text_config()
+    if (most := max(loaded.get_vocab().values())) >= text_config.vocab_size:
         raise CustosError(
-            f"{tokenizer}: {ids['most'] + 1:,} tokens are more than the "
-            f"{config.get_text_config().vocab_size:,} of the backbone; name a folder with its own "
-            f"tokenizer in {TOKENIZER_VARIABLE}"
+            f"{tokenizer}: {most + 1:,} tokens are more than the {text_config.vocab_size:,} of the "
+            f"backbone; name a folder with its own tokenizer in {TOKENIZER_VARIABLE}"
         )
     is_text = config.model_type in TEXT_FAMILIES
     if not is_text:
-        config.update({f"{key}_token_id": ids[key] for key in _TOKENS})
-    config.get_text_config().update({key: ids[key] for key in ("eos_token_id", "pad_token_id")})
+        ids = {key: loaded.convert_tokens_to_ids(f"<|{token}|>") for key, token in _TOKENS.items()}
+        config.update({f"{key}_token_id": number for key, number in ids.items()})
+    text_config.update({key: getattr(loaded, key) for key in ("eos_token_id", "pad_token_id")})
     model = empty_model(config)
     config.update({RANDOM_WEIGHTS: True, "architectures": [type(model).__name__]})
     config.save_pretrained(folder)
@@ -130,21 +136,8 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
     _write_weights(folder, model)
 
 
-def _write_tokenizer(folder: Path, tokenizer: Path) -> dict[str, int]:
-    """Copy a tokenizer and return the ids of its special tokens, and the highest id."""
-    from transformers import AutoTokenizer
-
-    for file in TOKENIZER_FILES:
-        shutil.copyfile(tokenizer / file, folder / file)
-    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
-    loaded = AutoTokenizer.from_pretrained(str(folder))
-    ids = {key: loaded.convert_tokens_to_ids(f"<|{token}|>") for key, token in _TOKENS.items()}
-    special = {key: getattr(loaded, key) for key in ("eos_token_id", "pad_token_id")}
-    return {**ids, **special, "most": max(loaded.get_vocab().values())}
-
-
 def _write_weights(folder: Path, model: Any) -> None:
-    """Draw and write one shard after the other; raise ``CustosError`` if the disk is too full."""
+    """Draw and write one shard after the other."""
     # Tensors without data under the names and in the shapes that checkpoints store.
     tied = set(getattr(model, "all_tied_weights_keys", None) or {})
     untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
@@ -199,26 +192,23 @@ def keys_of_random_weights(path: Path, values: Mapping[str, Any]) -> list[str]:
     return [f"backbone={folder}", *fresh]
 
 
+@dataclass(frozen=True)
 class Rehearsal:
     """A dry run of a training script."""
 
-    def __init__(
-        self,
-        train: Callable[[Recipe], None],
-        method: type[Method],
-        recipe: Path,
-        keys: Sequence[str],
-        steps: int,
-    ) -> None:
-        self.train, self.method, self.recipe, self.steps = train, method, recipe, steps
-        self.keys, self.is_first = keys, int(os.environ.get("RANK", "0")) == 0
+    train: Callable[[Recipe], None]
+    method: type[Method]
+    recipe: Path
+    keys: Sequence[str]
+    steps: int
+
+    @property
+    def is_first(self) -> bool:
+        """Tell whether this process writes the rows and prints."""
+        return os.environ.get("RANK", "0") == "0"
 
     def run(self) -> None:
-        """Run every part, then print the table of those that ended.
-
-        Raises ``CustosError`` if a part fails, which the message names, or if there are several
-        machines.
-        """
+        """Run every part, then print the table of those that ended; an error names its part."""
         processes = int(os.environ.get("WORLD_SIZE", "1"))
         if int(os.environ.get("LOCAL_WORLD_SIZE", processes)) < processes:
             raise CustosError(  # they would not find each other's rows
@@ -265,15 +255,13 @@ class Rehearsal:
         with PARTS.measured("rows"):
             recipe = parse_recipe(self.method.recipe_class, self.recipe, keys)
             if self.is_first:
-                few = keys_of_few_rows(recipe, steps, folder)
-                with atomic_write(ready) as file:
-                    yaml.safe_dump(few, file)
+                write_text(ready, "\n".join(keys_of_few_rows(recipe, steps, folder)))
             until = time.monotonic() + SECONDS_TO_PREPARE
             while not ready.is_file():
                 if time.monotonic() > until:
                     raise CustosError("the first process wrote no rows")
                 time.sleep(0.1)
-            return [*keys, *map(str, yaml.safe_load(ready.read_text(encoding="utf-8")))]
+            return [*keys, *ready.read_text(encoding="utf-8").splitlines()]
 
     def _judge_and_serve(self, recipe: Recipe) -> None:
         if not self.method.gives_labels:  # nothing was calibrated or graded
@@ -288,7 +276,7 @@ class Rehearsal:
 
 
 def _failure(error: Exception) -> CustosError:
-    """Name a failure in an error line; where nobody foresaw it, its trace is kept."""
+    """Turn a failure into an error line; the trace of an unknown one is kept in a file."""
     text = known_error(error)
     if text is None:
         handle, name = tempfile.mkstemp(prefix="custos-dry-run-", suffix=".log")
@@ -323,7 +311,6 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     There are as many training rows as the steps take. The other splits have two steps' rows, at
     most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
     need them: so a split has at least one row of each. Critiques that the judge writes are short.
-    Raises ``CustosError`` if a split cannot be read.
     """
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
     keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
@@ -385,21 +372,24 @@ _ADDRESS = re.compile(r"^serving .* at (http://\S+)$")
 
 
 def serve_once(judge: Path, example: LabelledExample) -> int:
-    """Have ``custos serve`` grade one row; return its largest resident memory, in bytes.
-
-    Raises ``CustosError`` if the service does not start or does not grade the row.
-    """
+    """Have ``custos serve`` grade one row; return its largest resident memory, in bytes."""
     # A row as the service takes it: its pictures as data URLs, and no label.
     fields = set(JudgeRequest.model_fields) & example.model_fields_set
     body = example.model_dump(mode="json", include=fields)
     body["images"] = [_data_url(source) for source in example.images]
-    with tempfile.TemporaryFile("w+") as log, _service(judge, log) as (process, address):
-        request = {"requests": [body]}
+    command = [
+        *(sys.executable, "-m", "cli", "serve", "--judge", str(judge), "--port", "0"),
+        *("--deadline", str(DEADLINE_S), "--watchdog", str(DEADLINE_S)),
+    ]
+    with tempfile.TemporaryFile("w+") as log, serving(command, log) as (process, address):
+        if address is None:
+            log.seek(0)
+            errors = log.read().strip().splitlines() or ["it printed no error"]
+            raise CustosError(f"custos serve did not start: {errors[-1]}")
+        url, request = f"{address}/judge", {"requests": [body]}
         try:
             # No proxy of the environment can reach this machine.
-            reply = httpx.post(
-                f"{address}/judge", json=request, timeout=DEADLINE_S, trust_env=False
-            )
+            reply = httpx.post(url, json=request, timeout=DEADLINE_S, trust_env=False)
             verdict = reply.json()["verdicts"][0] if reply.is_success else {}
         except (httpx.HTTPError, ValueError, LookupError) as error:
             try:
@@ -413,21 +403,6 @@ def serve_once(judge: Path, example: LabelledExample) -> int:
         if verdict.get("label") is None:
             raise CustosError(f"custos serve answered {reply.status_code}: {reply.text[:300]}")
         return process_peak(Path("/proc") / str(process.pid) / "status")
-
-
-@contextmanager
-def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run ``custos serve`` while the block runs; yield the process and its address."""
-    command = [
-        *(sys.executable, "-m", "cli", "serve", "--judge", str(judge), "--port", "0"),
-        *("--deadline", str(DEADLINE_S), "--watchdog", str(DEADLINE_S)),
-    ]
-    with serving(command, log) as (process, address):
-        if address is None:
-            log.seek(0)
-            errors = log.read().strip().splitlines() or ["it printed no error"]
-            raise CustosError(f"custos serve did not start: {errors[-1]}")
-        yield process, address
 
 
 @contextmanager

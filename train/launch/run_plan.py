@@ -47,8 +47,8 @@ def plan_run(
     ``gpus`` is a number; 0: the CPU. ``memory`` is in GiB of one GPU, or of the machine; default
     78, or this machine's. ``rate`` is the tokens that one GPU trains on in a second. GPUs that are
     ``shared`` hold one model together. Tokens of a row default to those of the recipe's files; only
-    beside ``tokens_per_row`` are pixels and ``num_rows`` used. Raises ``CustosError`` if the
-    recipe, its backbone or its data cannot be read, or so many GPUs cannot train it.
+    beside ``tokens_per_row`` are pixels and ``num_rows`` used. Raises ``CustosError`` if so many
+    GPUs cannot train the recipe.
     """
     if shared and gpus < 2:
         raise CustosError("--shared: give the number of GPUs that share the model: --gpus N")
@@ -99,10 +99,7 @@ def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
 
 
 def backbone_config(name: str) -> Any:
-    """Read the configuration of a backbone, from the shapes known here if it is one of them.
-
-    Raises ``CustosError`` if it has none, or is of a family that is not supported.
-    """
+    """Read the configuration of a backbone, from the shapes known here if it is one of them."""
     if name in PUBLISHED:
         return published_config(name)
     if not (Path(name) / CONFIG).is_file():
@@ -132,58 +129,47 @@ _LARGE_TOWER = {
     **{"depth": 27, "hidden_size": 1152, "intermediate_size": 4304},
     "deepstack_visual_indexes": [8, 16, 24],
 }
-# Checkpoint: hidden size, intermediate size, layers, query heads, key-value heads, vocabulary,
-# whether input and output embeddings are tied, intermediate size of the vision tower.
-_QWEN_2_5 = {
-    "3B": (2048, 11008, 36, 16, 2, 151936, True, 3420),
-    "7B": (3584, 18944, 28, 28, 4, 152064, False, 3420),
-    "32B": (5120, 27648, 64, 40, 8, 152064, False, 3456),
-    "72B": (8192, 29568, 80, 64, 8, 152064, False, 3456),
-}
-# The same, with the vision tower instead of its intermediate size.
-_QWEN_3: dict[str, tuple[int, int, int, int, int, int, bool, dict[str, Any]]] = {
-    "2B": (2048, 6144, 28, 16, 8, 151936, True, _SMALL_TOWER),
-    "4B": (2560, 9728, 36, 32, 8, 151936, True, _SMALL_TOWER),
-    "8B": (4096, 12288, 36, 32, 8, 151936, False, _LARGE_TOWER),
-    "32B": (5120, 25600, 64, 64, 8, 151936, False, _LARGE_TOWER),
-    "30B-A3B": (2048, 6144, 48, 32, 4, 151936, False, _LARGE_TOWER),
-}
 _EXPERTS: dict[str, Any] = {
     **{"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768},
     **{"decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True},
 }
-
-PUBLISHED = (
-    *(f"Qwen/Qwen2.5-VL-{size}-Instruct" for size in _QWEN_2_5),
-    *(f"Qwen/Qwen3-VL-{size}-Instruct" for size in _QWEN_3),
+_TEXT_KEYS = (
+    *("hidden_size", "intermediate_size", "num_hidden_layers"),
+    *("num_attention_heads", "num_key_value_heads", "vocab_size"),
 )
+# The values of these keys, whether input and output embeddings are tied, and what the vision tower
+# has beside what its family has.
+_SHAPES: dict[str, tuple[tuple[int, ...], bool, dict[str, Any]]] = {
+    "Qwen2.5-VL-3B": ((2048, 11008, 36, 16, 2, 151936), True, {"intermediate_size": 3420}),
+    "Qwen2.5-VL-7B": ((3584, 18944, 28, 28, 4, 152064), False, {"intermediate_size": 3420}),
+    "Qwen2.5-VL-32B": ((5120, 27648, 64, 40, 8, 152064), False, {"intermediate_size": 3456}),
+    "Qwen2.5-VL-72B": ((8192, 29568, 80, 64, 8, 152064), False, {"intermediate_size": 3456}),
+    "Qwen3-VL-2B": ((2048, 6144, 28, 16, 8, 151936), True, _SMALL_TOWER),
+    "Qwen3-VL-4B": ((2560, 9728, 36, 32, 8, 151936), True, _SMALL_TOWER),
+    "Qwen3-VL-8B": ((4096, 12288, 36, 32, 8, 151936), False, _LARGE_TOWER),
+    "Qwen3-VL-32B": ((5120, 25600, 64, 64, 8, 151936), False, _LARGE_TOWER),
+    "Qwen3-VL-30B-A3B": ((2048, 6144, 48, 32, 4, 151936), False, _LARGE_TOWER),
+}
+PUBLISHED = tuple(f"Qwen/{name}-Instruct" for name in _SHAPES)
 """Hub ids whose shapes are known here."""
 
 
 def published_config(name: str) -> Any:
     """Build the configuration of a checkpoint in :data:`PUBLISHED`."""
-    size = name.partition("-VL-")[2].removesuffix("-Instruct")
+    values, tied, tower = _SHAPES[name.removeprefix("Qwen/").removesuffix("-Instruct")]
+    shape: dict[str, Any] = dict(zip(_TEXT_KEYS, values, strict=True))
     if "Qwen2.5" in name:
-        *text, tied, intermediate = _QWEN_2_5[size]
-        family, head = "qwen2_5_vl", {}
-        vision = {**_QWEN_2_5_VISION, "intermediate_size": intermediate}
+        family, vision, sections = "qwen2_5_vl", _QWEN_2_5_VISION, [16, 24, 24]
     else:
-        *text, tied, tower = _QWEN_3[size]
-        family, head = "qwen3_vl", {"head_dim": 128}
-        vision = {**_QWEN_3_VISION, **tower}
-        if size == "30B-A3B":
-            family, head = "qwen3_vl_moe", {"head_dim": 128, **_EXPERTS}
-    keys = (
-        *("hidden_size", "intermediate_size", "num_hidden_layers"),
-        *("num_attention_heads", "num_key_value_heads", "vocab_size"),
-    )
-    shape = dict(zip(keys, text, strict=True))
-    sections = [16, 24, 24] if family == "qwen2_5_vl" else [24, 20, 20]
+        family, vision, sections = "qwen3_vl", _QWEN_3_VISION, [24, 20, 20]
+        shape["head_dim"] = 128
+        if "A3B" in name:
+            family, shape = "qwen3_vl_moe", {**shape, **_EXPERTS}
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
     rotary = {"rope_parameters": rope, "max_position_embeddings": 128000}
     return AutoConfig.for_model(
         family,
-        text_config={**shape, **head, **rotary, "tie_word_embeddings": tied},
-        vision_config={**vision, "out_hidden_size": shape["hidden_size"]},
+        text_config={**shape, **rotary, "tie_word_embeddings": tied},
+        vision_config={**vision, **tower, "out_hidden_size": shape["hidden_size"]},
         tie_word_embeddings=tied,
     )

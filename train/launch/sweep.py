@@ -39,10 +39,7 @@ class Sweep:
         return self.out / f"seed-{seed}"
 
     def open(self) -> None:
-        """Note what is trained, so that no other sweep goes on in this folder.
-
-        Raises ``CustosError`` if there is no such recipe, or the folder holds another sweep's runs.
-        """
+        """Note what is trained, so that no other sweep goes on in this folder."""
         path, identity = self.out / RESULT_FILE, self._identity()
         if path.is_file():
             kept = _read(path)
@@ -59,11 +56,7 @@ class Sweep:
         return [seed for seed in self.seeds if not (self.folder(seed) / REPORT_FILE).is_file()]
 
     def train(self, seed: int, processes: int | None = None) -> None:
-        """Train one seed, or go on where it was stopped, in a process that frees all memory.
-
-        Raises ``CustosError`` if the run failed or has no report: a sweep compares figures on a
-        test.
-        """
+        """Train one seed, or go on where it was stopped, in a process that frees all memory."""
         options = ["--seed", str(seed), "--out", str(self.folder(seed))]
         options += ["--processes", str(processes)] if processes else []
         train = [sys.executable, "-m", "cli", "train", self.recipe, *self.keys, *options]
@@ -77,10 +70,7 @@ class Sweep:
             )
 
     def result(self) -> dict[str, Any]:
-        """Gather the reports that there are; write and return the result.
-
-        Raises ``CustosError`` if a file that the runs read has changed between two of them.
-        """
+        """Gather the reports that there are, of runs on the same files; write the result."""
         done = [seed for seed in self.seeds if seed not in self.open_seeds()]
         reports = [_read(self.folder(seed) / REPORT_FILE) for seed in done]
         hashes: dict[str, str] = {}
@@ -102,7 +92,7 @@ class Sweep:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a JSON object; raise ``CustosError`` if the file holds something else."""
+    """Read a JSON object."""
     with errors_at(str(path)):
         content = decode_json(path.read_bytes())
         if not isinstance(content, dict):

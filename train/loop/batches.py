@@ -267,11 +267,7 @@ class Loader:
         self._receiver = ThreadPoolExecutor(1, "custos-receiver")
 
     def batches(self, rows: Rows, plan: Iterable[Sequence[int]]) -> Iterator[Batch]:
-        """Yield a batch for every list of indices, in order.
-
-        Raises ``CustosError`` if a row cannot be encoded (the message names split and row), or a
-        worker was killed.
-        """
+        """Yield a batch for every list of indices, in order."""
         if not self.workers or self.rows.get(rows.split) is not rows:
             for indices in plan:
                 started = time.perf_counter()

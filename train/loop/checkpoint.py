@@ -19,12 +19,11 @@ from torch import Tensor, nn
 
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import whole_folder
-from judging.fingerprint import file_sha256
 from judging.models.adapters import save_adapter
 from train.loop.objective import Measured
 from train.loop.sharding import like, set_state, state_tensors, whole
 from train.rows.held_out import check_holds_run
-from train.setup.recipe import Recipe, Section
+from train.setup.recipe import FIRST_METHODS, Recipe, Section
 
 KEEP = 2
 """Newest checkpoints that stay."""
@@ -51,7 +50,7 @@ def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> 
 
 
 def keep_best(folder: Path, steps: Iterable[int]) -> None:
-    """Delete the best adapters of other steps than these."""
+    """Delete all best adapters but those of some steps."""
     kept = set(steps)
     for step, old in _by_step(folder, "best"):
         if step not in kept:
@@ -109,17 +108,14 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def newest_settings(folder: Path) -> dict[str, Any]:
-    """Read the settings that a run's newest checkpoint was saved with, empty without any."""
+    """Read the settings that a run's newest checkpoint was saved with; none without one."""
     newest = newest_checkpoint(folder)
     settings: dict[str, Any] = _read_state(newest).get("settings", {}) if newest else {}
     return settings
 
 
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Refuse a run folder that cannot be this run's, before anything is loaded.
-
-    Raises ``CustosError`` if it is not a folder, or holds another run or other files.
-    """
+    """Refuse a run folder that cannot be this run's, before anything is loaded."""
     if folder.exists() and not folder.is_dir():
         raise FieldError("run.output", f"{folder} is a file; choose a folder")
     check_holds_run(folder)
@@ -146,7 +142,7 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
 
 @contextmanager
 def _damage_named(checkpoint: Path) -> Iterator[None]:
-    """Name a checkpoint that was cut short after it was written whole."""
+    """Name the checkpoint in an error of reading it: it was cut short since it was written."""
     try:
         yield
     except (OSError, ValueError, SafetensorError):
@@ -244,29 +240,19 @@ _NEWER: dict[str, Any] = {
     "run.quantization": None,
 }
 """Keys that recipes did not have at first, with the value that stands for their absence."""
-_FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo")
-"""Methods that checkpoints of earlier versions do not name; their keys tell them apart."""
-
-
-def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
-    """Hash every file a run reads with SHA-256, by the name the recipe gives it."""
-    return {name: file_sha256(path) for name, path in files.items()}
 
 
 def run_identity(
     recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Collect what decides a run's result: recipe keys, backbone and file contents.
-
-    It is a flat JSON object, ``section.key`` to value.
-    """
+    """Collect what decides a run's result by ``section.key``: recipe, backbone, file contents."""
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
     identity = dict(_flat({**values, "sha256": dict(hashes)}))
     for key, default in _NEWER.items():  # checkpoints of earlier versions do not name them
         if key in identity and identity[key] == default:
             del identity[key]
-    if identity.get("method") in (None, *_FIRST_METHODS):
+    if identity.get("method") in (None, *FIRST_METHODS):
         identity.pop("method", None)
     return identity | ({"backbone_version": backbone_version} if backbone_version else {})
 
@@ -279,17 +265,6 @@ def free_settings(recipe: Section) -> dict[str, Any]:
 def recipe_values(recipe: Section) -> dict[str, Any]:
     """Flatten a recipe: every ``section.key`` with its value."""
     return dict(_flat(recipe.model_dump(mode="json", exclude={"provenance"})))
-
-
-def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Name in a line the settings that differ from the checkpoint's; ``None`` if none does."""
-    changed = [key for key in now if key in before and before[key] != now[key]]
-    if not changed:
-        return None
-    values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
-    chooses = {"run.eval_every", "run.patience"} & set(changed)
-    choice = "; the judge is chosen among other steps" if chooses else ""
-    return f"changed since the checkpoint: {values}; the steps stay the same up to rounding{choice}"
 
 
 def _flat(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
@@ -324,8 +299,15 @@ class Progress:
         cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
     ) -> Progress:
         """Restore the progress that a checkpoint holds; note settings that it was not made with."""
-        if changes := describe_changes(state.pop("settings", {}), free_settings(recipe)):
-            note(changes)
+        before, now = state.pop("settings", {}), free_settings(recipe)
+        if changed := [key for key in now if key in before and before[key] != now[key]]:
+            values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
+            chooses = {"run.eval_every", "run.patience"} & set(changed)
+            choice = "; the judge is chosen among other steps" if chooses else ""
+            note(
+                f"changed since the checkpoint: {values}; the steps stay the same up to "
+                f"rounding{choice}"
+            )
         return cls(**state)
 
     def state(self, recipe: Recipe) -> dict[str, Any]:
@@ -368,9 +350,8 @@ def early_stop_line(progress: Progress, patience: int | None) -> str | None:
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
     """Rank adapters by a key: higher accuracy first, then lower ``val_nll``.
 
-    An accuracy that is not known (no row that people decided) ranks nothing. Where ``val_nll`` is
-    not a number, neither are the scores that the accuracy comes from: such a validation is the
-    worst.
+    Where people decided no row there is no accuracy, and ``val_nll`` alone ranks. A ``val_nll``
+    that is not a number is the worst: the accuracy comes from the same scores.
     """
     if math.isnan(scores["val_nll"]):
         return -1.0, -math.inf

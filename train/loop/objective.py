@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,8 +21,6 @@ from train.loop.batches import Loader, scoring_batches
 from train.loop.sharding import is_sharded
 from train.rows.rows import Batch, Row, Rows
 
-EntryT = TypeVar("EntryT")
-
 
 class ModelRunner:
     """The model of a run with what it takes to call it."""
@@ -32,11 +30,6 @@ class ModelRunner:
     ) -> None:
         self.model, self.accelerator = model, accelerator
         self.loader, self.token_budget = loader, token_budget
-
-    @property
-    def unwrapped(self) -> Any:
-        """Unwrap the tree model from its distributed wrapper."""
-        return self.accelerator.unwrap_model(self.model)
 
     def outputs(
         self,
@@ -68,7 +61,7 @@ class ModelRunner:
             if len(row.requests) > 1:
                 scores = scores.view(len(batch.rows), len(row.requests), -1)
             scores_by_row += zip(batch.indices, scores.tolist(), strict=True)
-        return [np.array(scores) for _, scores in sorted(self.gathered(scores_by_row))]
+        return [np.array(scores) for _, scores in sorted(gather_object(scores_by_row))]
 
     # Not in inference mode: weights that are put together in it could not be trained afterwards.
     @torch.no_grad()
@@ -84,6 +77,8 @@ class ModelRunner:
         """
         self.model.eval()
         accelerator, rubric = self.accelerator, ""
+        # A wrapper's own pass would wait for processes that have fewer batches.
+        unwrapped = accelerator.unwrap_model(self.model)
         prefix: Prefix | None = None
         every = scoring_batches(rows, self.token_budget)
         mine = every[accelerator.process_index :: accelerator.num_processes]
@@ -94,18 +89,10 @@ class ModelRunner:
                 rubric, prefix, instruction = batch.rows[0].rubric, None, batch.layout.prefix_ids
                 if len(instruction):  # once for all batches of a rubric
                     with accelerator.autocast():
-                        prefix = self.unwrapped.prefill(to_device(instruction, accelerator.device))
-            # A wrapper's own pass would wait for processes that have fewer batches.
-            outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefix)
+                        prefix = unwrapped.prefill(to_device(instruction, accelerator.device))
+            outputs = self.outputs(batch, inputs(batch.rows), unwrapped, prefix)
             if number < len(mine):
                 yield batch, outputs
-
-    def gathered(self, entries: list[EntryT]) -> list[EntryT]:
-        """Gather the entries of all processes."""
-        if self.accelerator.num_processes == 1:
-            return entries
-        every: list[EntryT] = gather_object(entries)
-        return every
 
 
 @dataclass(frozen=True)

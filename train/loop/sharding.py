@@ -115,7 +115,6 @@ def free_weights(model: nn.Module) -> None:
             setattr(module, name, nn.Parameter(empty, requires_grad=False))
 
 
-_STAGE = 2
 _BUCKET = 2**24
 """Most gradients that are added up at once; a buffer of so many numbers is made for them."""
 
@@ -206,7 +205,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
         learnt = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
         config = {
             "train_micro_batch_size_per_gpu": 1,  # has no effect: batches are our own
-            "zero_optimization": {"stage": _STAGE, "reduce_bucket_size": min(_BUCKET, learnt)},
+            "zero_optimization": {"stage": 2, "reduce_bucket_size": min(_BUCKET, learnt)},
             "zero_allow_untested_optimizer": True,
         }
         self._engine = deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]
@@ -335,9 +334,7 @@ def make_accelerator(run: RunSection) -> Accelerator:
 
     On the CPU, one process takes all cores unless the user asked for another number of threads.
     Several processes shard the model if they were launched with FSDP, and divide what it learns if
-    they were launched with DeepSpeed. Raises ``CustosError`` if accelerate chose an engine that
-    training does not support, or PyTorch cannot use the GPUs that are there and nobody asked for
-    the CPU; ``FieldError`` if the package of a tracker is not installed.
+    they were launched with DeepSpeed.
     """
     check_trackers(run.trackers)
     on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"
@@ -375,8 +372,8 @@ def uses_autocast(run: RunSection, device: torch.device) -> bool:
 def launcher_set_threads() -> bool:
     """Tell whether ``accelerate launch``, not the user, set one CPU thread for this process.
 
-    The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing. Its own environment and
-    command line show whether he did. If they cannot be read (no ``/proc``), he may have: False.
+    The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing, as its own environment
+    and command line show. Where they cannot be read (no ``/proc``) the user may have: False.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get(_THREADS) != "1":
         return False

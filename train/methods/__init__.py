@@ -9,13 +9,10 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import FieldError
-from train.setup.recipe import key_names, read_values
+from train.setup.recipe import FIRST_METHODS, key_names, read_values
 
 if TYPE_CHECKING:
     from train.methods.base import Method
-
-UNNAMED = ("critique", "dpo", "focal", "grpo", "joint", "reward")
-"""The methods of the time when recipes did not name theirs: later ones change nothing for them."""
 
 
 def find_method(name: str) -> type[Method] | None:
@@ -36,8 +33,7 @@ def method_of(path: Path, values: Mapping[str, Any], default: str | None = None)
     """Find the method of a recipe.
 
     A recipe of an earlier version does not name it. Then it is the only method of that time with
-    all of the recipe's keys, as those of a finished run have. Raises ``FieldError`` if there is no
-    such method, or several could be meant.
+    all of the recipe's keys, as those of a finished run have.
     """
     name = values.get("method") or default
     if name is not None:
@@ -45,7 +41,7 @@ def method_of(path: Path, values: Mapping[str, Any], default: str | None = None)
             return found
         raise FieldError("method", f"none is called '{name}'; {_names()}", str(path))
     in_file = read_values(path) if path.is_file() else values  # a misspelt override decides nothing
-    unnamed = (method for name, method in methods().items() if name in UNNAMED)
+    unnamed = (method for name, method in methods().items() if name in FIRST_METHODS)
     fitting = [method for method in unnamed if _has_keys(method, in_file)]
     if len(fitting) == 1:
         return fitting[0]

@@ -21,8 +21,8 @@ from train.setup.starting_adapter import with_adapter
 class Method(ABC):
     """A way to train a judge on labelled rows; ``METHOD`` in a file of this folder names one.
 
-    The recipe is of :attr:`recipe_class`; :meth:`read_rows` read the splits. Raises
-    ``CustosError``, which names a row, if it cannot train on them.
+    It is made of a recipe of :attr:`recipe_class` and the splits that :meth:`read_rows` has read,
+    and refuses rows that it cannot train on.
     """
 
     name: ClassVar[str]
@@ -50,7 +50,7 @@ class Method(ABC):
 
     @classmethod
     def read_rows(cls, recipe: Any) -> RunSplits:
-        """Read the rows of a recipe; raise ``CustosError`` if a file is missing or a row is bad."""
+        """Read and check the rows of a recipe."""
         return read_splits(recipe.data)
 
     @staticmethod
@@ -62,10 +62,7 @@ class Method(ABC):
     def fit(
         self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
     ) -> BaseTrainer:
-        """Train to the last step, from the newest checkpoint if there is one.
-
-        Raises ``CustosError`` if a row cannot be trained on, or the loss is not finite.
-        """
+        """Train to the last step, from the newest checkpoint if there is one."""
 
 
 class LossMethod(Method):

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Literal
 
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -29,13 +30,11 @@ from train.rows.data import RunSplits, read_splits, under_task
 from train.rows.rows import Row, Rows, Supervision
 from train.setup.recipe import Recipe
 
-Task = Literal["truthful-pair", "truthful-pure-label"]
-
 
 class CritiqueRecipe(Recipe):
     """Recipe of answers in text."""
 
-    task: Task | None = None
+    task: Literal["truthful-pair", "truthful-pure-label"] | None = None
     """Train every pair under this task, whatever task its row names."""
 
 
@@ -46,8 +45,7 @@ def answer_tokens(
 
     The pieces are encoded one by one, exactly as a judge reads them back: opening tag, critique,
     closing tag, label tag, label, and the stated confidence where there is one. With ``label`` that
-    one follows the critique instead, and the tokens end with those of its closing tag. Raises
-    ``FieldError`` if the task needs a critique and the example has none.
+    one follows the critique instead, and the tokens end with those of its closing tag.
     """
     tags, text = task.critique, encoder.text(label or task.target(example))
     if tags is None:
@@ -144,7 +142,7 @@ class TextObjective(Objective):
                 is_right = scores.index(max(scores)) == row.target
                 answer = logprobs[: len(row.tree.paths[row.target])]
                 measured.append((int(index), is_right, -sum(answer), len(answer)))
-        _, right, losses, lengths = zip(*sorted(runner.gathered(measured)), strict=True)
+        _, right, losses, lengths = zip(*sorted(gather_object(measured)), strict=True)
         nll = sum(losses) / sum(lengths)
         return Measured({"accuracy": share_right(right), "nll": nll}, list(right))
 

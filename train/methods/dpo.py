@@ -8,7 +8,7 @@ the best and the worst are a preference. Rows need labels and no critiques. It r
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -86,10 +86,7 @@ class Drawing:
         self._scorer = CritiqueScorer(policy, critiques.flip_penalty)
 
     def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
-        """Bring a file up to one line per example; what an earlier run drew is kept.
-
-        Raises ``CustosError`` if an example cannot be judged, or the file is of another run.
-        """
+        """Bring a file up to one line per example; what an earlier run drew is kept."""
         order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
         seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
         indices = range(len(examples))
@@ -134,27 +131,13 @@ class Drawing:
         return digest({"drawing": self.identity, "example": example.model_dump(mode="json")})
 
 
-def check_ids(examples: Iterable[LabelledExample]) -> None:
-    """Raise ``FieldError`` if two examples have one id, by which preferences find their example."""
-    ids: set[str | None] = set()
-    for example in examples:
-        if example.id in ids:
-            raise FieldError(
-                "id",
-                f"two rows of split 'train' have the id '{example.id}', and critiques are found by "
-                "it; give every row one of its own, or none",
-            )
-        ids.add(example.id)
-
-
 def read_preferences(
     path: Path, examples: Sequence[LabelledExample], least_margin: float
 ) -> list[Preference]:
     """Read the preferences in a file that :class:`Drawing` filled.
 
     Rows of which the file has no preference, or two rewards that differ by less than
-    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`). Raises
-    ``CustosError`` if the file cannot be read, or has critiques of another row.
+    ``least_margin``, are left out. The others are known by their id.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -265,14 +248,19 @@ class Dpo(OwnCritiques):
 
     def __init__(self, recipe: DpoRecipe, splits: RunSplits) -> None:
         super().__init__(recipe, splits)
-        check_ids(splits.train)
+        ids: set[str] = set()
+        for row in splits.train:
+            if row.id in ids:
+                raise FieldError(
+                    "id",
+                    f"two rows of split 'train' have the id '{row.id}', and critiques are found by "
+                    "it; give every row one of its own, or none",
+                )
+            ids.add(row.id)
         self.preferences: list[Preference] = []
 
     def draw_items(self, policy: Policy, identity: Mapping[str, Any]) -> int:
-        """Draw critiques of the rows, if the recipe names none; keep those that differ enough.
-
-        Raises ``FieldError`` if no two do.
-        """
+        """Draw critiques of the rows, if the recipe names none; keep those that differ enough."""
         recipe, train = self.recipe, self.splits.train
         path = recipe.dpo.preferences
         if path is None:

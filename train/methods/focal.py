@@ -59,8 +59,7 @@ class FocalObjective(Objective):
 
         Rows are counted apart for every set of labels: two rubrics of one task may declare
         different labels, and Partial is not rare because most rows cannot have it. A label that
-        does not occur is left out of the weights, and the log names it with its rubrics. Raises
-        ``FieldError`` if all rows have one label, with which nothing can be learnt.
+        does not occur is left out of the weights, and the log names it with its rubrics.
         """
         counts: dict[tuple[str, ...], Counter[str]] = {}
         rubrics: dict[tuple[str, ...], dict[str, None]] = {}

@@ -215,16 +215,12 @@ class OwnCritiqueRecipe(Recipe):
     critiques: CritiqueSection = CritiqueSection()
 
     @model_validator(mode="after")
-    def _only_known_keys(self) -> OwnCritiqueRecipe:
+    def _can_be_trained_by_trl(self) -> OwnCritiqueRecipe:
         for key in WITHOUT_EFFECT:
             section, _, name = key.partition(".")
             values: Section = getattr(self, section)
             if getattr(values, name) != type(values).model_fields[name].default:
                 raise ValueError(f"{key} is not for this script; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _whole_micro_batches(self) -> OwnCritiqueRecipe:
         if self.units_per_step % self.critiques.micro_batch:
             raise ValueError(
                 f"critiques.micro_batch: {self.critiques.micro_batch} does not divide "
@@ -249,8 +245,7 @@ class CritiqueSupervision(Supervision):
 class CritiqueRun(BaseTrainer):
     """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
 
-    Validations are of critiques that the judge writes itself. Raises ``CustosError`` if the run
-    folder holds another run.
+    Validations are of critiques that the judge writes itself.
     """
 
     recipe: OwnCritiqueRecipe
@@ -268,19 +263,13 @@ class CritiqueRun(BaseTrainer):
         steps = -(-num_items * optim.epochs // optim.batch_size)
         steps = min(steps, optim.max_steps or steps)
         super().__init__(recipe, rows, policy.accelerator, identity, steps)
-        self.policy, self.num_items = policy, num_items
+        self.policy, self.num_items, self.tree_model = policy, num_items, policy.tree_model
         self.optimizer = make_optimizer(trainable(self.tree_model).values(), optim)
         self._checkpoint = read_checkpoint(recipe.run.output, self.tree_model, identity)
         if self._checkpoint:
-            state = self._checkpoint.state
-            self.progress = Progress.restored(state, recipe, self.tracker.note)
+            self.progress = Progress.restored(self._checkpoint.state, recipe, self.tracker.note)
         self.first_step = self.progress.step
         """Steps that earlier calls have done."""
-
-    @property
-    def tree_model(self) -> TreeModel:
-        """Give the model that is trained."""
-        return self.policy.tree_model
 
     @property
     def items_left(self) -> list[int]:
@@ -334,8 +323,7 @@ class CritiqueRun(BaseTrainer):
         """Train to the end, from the newest checkpoint if there is one.
 
         TRL's trainer was made with :meth:`settings`, :meth:`optimizers` and :attr:`items_left`, of
-        which there are some. The adapter is still that of the start: TRL has copied it. Raises
-        ``CustosError`` if a gradient is not finite.
+        which there are some. The adapter is still that of the start: TRL has copied it.
         """
         trl_trainer.remove_callback(PrinterCallback)
         trl_trainer.add_callback(_Reports(self))
@@ -375,7 +363,7 @@ class OwnCritiques(Method):
 
     @classmethod
     def read_rows(cls, recipe: OwnCritiqueRecipe) -> RunSplits:
-        """Read the rows; raise ``CustosError`` unless TRL is installed and there is one process."""
+        """Read and check the rows, if TRL is installed and there is one process."""
         if find_spec("trl") is None:
             raise CustosError("trl is not installed: pip install 'custos[trl]'")
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:

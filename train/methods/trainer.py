@@ -58,6 +58,8 @@ from train.tracking.trackers import Tracker
 class BaseTrainer(ABC):
     """The state of a run that is trained, its validations and its checkpoints."""
 
+    tree_model: TreeModel
+    """Without the wrapper of several processes."""
     optimizer: Any
 
     def __init__(
@@ -74,11 +76,6 @@ class BaseTrainer(ABC):
         folder, eval_every = recipe.run.output, self.eval_every
         self.tracker = Tracker(folder, total_steps, accelerator, eval_every=eval_every)
         self.progress = Progress(planned_steps=total_steps)
-
-    @property
-    @abstractmethod
-    def tree_model(self) -> TreeModel:
-        """Unwrap the model from its distributed wrapper."""
 
     @property
     def torch_optimizer(self) -> torch.optim.Optimizer:
@@ -169,31 +166,22 @@ class Trainer(BaseTrainer):
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes, rows.replayed)
         super().__init__(recipe, rows, accelerator, identity, self.plan.total_steps)
         self.objective, self.freed, self.data_wait = objective, FreeMemory(), 0.0
-        tree_model = objective.model_class(backbone.model)
+        self.tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing:
-            tree_model.checkpoint_activations()
-        model, self.optimizer = prepare(accelerator, tree_model, optim)
-        self.parameters = list(trainable(tree_model).values())  # of a sharded model, its parts
+            self.tree_model.checkpoint_activations()
+        model, self.optimizer = prepare(accelerator, self.tree_model, optim)
+        self.parameters = list(trainable(self.tree_model).values())  # of a sharded model, its parts
         workers = run.workers
         if workers is None:
             workers = default_workers(accelerator.device, processes_here(accelerator))
         self.loader = Loader(rows.by_name, workers, pinned=accelerator.device.type == "cuda")
         self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)
         self.throughput = Throughput(
-            tree_model, accelerator, backbone.tokenizer.pad_token_id, run.peak_tflops
+            self.tree_model, accelerator, backbone.tokenizer.pad_token_id, run.peak_tflops
         )
 
-    @property
-    def tree_model(self) -> TreeModel:
-        """Unwrap the model from its distributed wrapper."""
-        model: TreeModel = self.runner.unwrapped
-        return model
-
     def fit(self) -> Progress:
-        """Train to the end, resuming from the run folder's newest checkpoint if there is one.
-
-        Raises ``CustosError`` if the folder holds another run, or the loss is not finite.
-        """
+        """Train to the end, resuming from the run folder's newest checkpoint if there is one."""
         run, total_steps = self.recipe.run, self.total_steps
         self.resume()
         self.progress.planned_steps = total_steps
@@ -239,7 +227,6 @@ class Trainer(BaseTrainer):
         """Restore the first process's newest checkpoint into model and optimizer of every process.
 
         Machines need not share a disk: weights, moments and state come from the first process.
-        There ``CustosError`` is raised if the folder holds another run.
         """
         accelerator, folder = self.accelerator, self.recipe.run.output
         saved: Checkpoint | None = None
@@ -269,7 +256,6 @@ class Trainer(BaseTrainer):
         """Make one optimizer step and return the mean loss over all processes.
 
         If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
-        Raises ``CustosError`` if the loss or the gradient is not finite.
         """
         accelerator, step = self.accelerator, self.progress.step
         # Dropout depends on seed, step and rank alone, so a resumed run repeats it.

@@ -31,7 +31,7 @@ from judging.types import JudgeRequest, LabelledExample
 from train.loop.checkpoint import newest_settings
 from train.loop.objective import TextModel
 from train.loop.sharding import is_sharded, processes_here
-from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.plan.step_memory import RowSize, StepMemory, step_memory
 from train.rows.data import ReplaySection
 from train.rows.rows import Rows, Supervision
 from train.setup.recipe import Recipe
@@ -51,29 +51,6 @@ PUBLISHED_LIMITS = {
 """Limits on pictures that published processors have, by the size of a patch."""
 
 
-@dataclass(frozen=True)
-class RowSize:
-    """The size of a training row."""
-
-    rubric: str
-    instruction: int
-    """Tokens of the instruction."""
-    tokens: int
-    """Tokens after it and before the answer, of the row's longest prompt."""
-    prompts: int
-    """Prompts that the model reads of it."""
-    tree: LabelTree
-    supervised: int
-    """Tokens whose logits enter the loss."""
-    patches: int
-    """Patches of its pictures."""
-
-    @property
-    def length(self) -> int:
-        """Count the tokens of the row after the instruction, of all prompts."""
-        return self.prompts * (self.tokens + len(self.tree.node_tokens))
-
-
 class CharacterEncoder(Encoder):
     """Stands in for an encoder where no tokenizer can be had: some characters are a token."""
 
@@ -86,16 +63,11 @@ class CharacterEncoder(Encoder):
         size = CHARACTERS_PER_TOKEN
         return [zlib.crc32(text[i : i + size].encode()) for i in range(0, len(text), size)]
 
-    def data(self, text: str) -> list[int]:
-        """Do what :meth:`text` does."""
-        return self.text(text)
+    data = text
 
 
 def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
-    """Find between which areas a run scales pictures, with or without the checkpoint's files.
-
-    Raises ``FieldError`` if the recipe's lower limit is above the upper one.
-    """
+    """Find between which areas a run scales pictures, with or without the checkpoint's files."""
     if not isinstance(encoder, CharacterEncoder):
         return encoder.backbone.pixels
     if config.model_type in TEXT_FAMILIES:
@@ -123,7 +95,7 @@ def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
 def row_sizes(
     examples: Iterable[LabelledExample], supervision: Supervision, recipe: Recipe, config: Any
 ) -> list[RowSize]:
-    """Measure training rows; raise ``CustosError`` if a row cannot be trained on."""
+    """Measure training rows."""
     limits = pixel_limits(recipe, config, supervision.encoder)
     encoder, counts = supervision.encoder, dict[str, int]()
     sizes = []
@@ -173,23 +145,8 @@ def made_up_row(
 def longest(rows: Sequence[RowSize]) -> RowSize:
     """Combine rows into a size that none of them exceeds: the most of each count."""
     deepest = max(rows, key=lambda row: len(row.tree.node_tokens))
-    return RowSize(
-        deepest.rubric,
-        max(row.instruction for row in rows),
-        max(row.tokens for row in rows),
-        max(row.prompts for row in rows),
-        deepest.tree,
-        max(row.supervised for row in rows),
-        max(row.patches for row in rows),
-    )
-
-
-def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
-    """Count the optimizer steps of an epoch; without replay, a step has rows of one rubric."""
-    replay = getattr(recipe, "replay", None)
-    is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
-    sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
-    return sum(-(-size // recipe.optim.batch_size) for size in sizes)
+    counts = ("instruction", "tokens", "prompts", "supervised", "patches")
+    return replace(deepest, **{name: max(getattr(row, name) for row in rows) for name in counts})
 
 
 def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
@@ -303,10 +260,13 @@ class RunPlan:
     @property
     def steps(self) -> int | None:
         """Count the optimizer steps of the run; ``None`` if they are not known."""
-        optim = self.recipe.optim
+        optim, replay = self.recipe.optim, getattr(self.recipe, "replay", None)
         if not self.num_rows:
             return optim.max_steps
-        every = steps_of_epoch(self.rows, self.recipe) * optim.epochs
+        is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
+        rubrics = Counter(row.rubric for row in self.rows)
+        sizes = [len(self.rows)] if is_mixed else rubrics.values()  # else a step has one rubric
+        every = sum(-(-size // optim.batch_size) for size in sizes) * optim.epochs
         return min(every, optim.max_steps or every)
 
     @property
@@ -372,19 +332,13 @@ class RunPlan:
     def _needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
         """Count the memory of the longest rows in one micro-batch."""
         row, hardware = self.longest, self.hardware
-        instruction = 0 if hardware.shared else row.instruction
+        if hardware.shared:  # each reads its own instruction
+            row = replace(row, instruction=0, tokens=row.tokens + row.instruction)
         memory = step_memory(
             self.config,
             self.recipe.with_checkpointing(checkpointing),
-            StepSize(
-                prompts=micro_batch * row.prompts,
-                instruction=instruction,
-                tokens=row.tokens + row.instruction - instruction,
-                tree=row.tree,
-                supervised=row.supervised,
-                is_text=self.is_text,
-                patches=row.patches,
-            ),
+            replace(row, prompts=micro_batch * row.prompts),
+            is_text=self.is_text,
             bf16=self._is_bfloat16,
             gpu=hardware.gpus > 0,
             sharers=hardware.gpus if hardware.shared else 1,

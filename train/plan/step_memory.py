@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MethodType
 from typing import Any
 
@@ -43,28 +43,31 @@ BLOCK = 256
 
 
 @dataclass(frozen=True)
-class StepSize:
-    """The input of one forward pass of training."""
+class RowSize:
+    """The size of a training row, or of rows of one size that share a forward pass."""
 
-    prompts: int
-    """Prompts of the micro-batch."""
+    rubric: str
     instruction: int
     """Tokens of the instruction, which all prompts share."""
     tokens: int
-    """Further tokens of each prompt, picture tokens included."""
+    """Tokens after it and before the answer, of the longest prompt."""
+    prompts: int
     tree: LabelTree
     """What follows each prompt: the label tree, or one branch with the text of an answer."""
     supervised: int
     """Tokens of each prompt whose logits enter the loss."""
-    is_text: bool = False
-    """The answer is learnt as text, whose logits are computed in chunks."""
     patches: int = 0
     """Patches of the pictures of one prompt."""
+
+    @property
+    def length(self) -> int:
+        """Count the tokens after the instruction, of all prompts."""
+        return self.prompts * (self.tokens + len(self.tree.node_tokens))
 
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Parameters and bytes of a step, on one device, at the moment of its largest memory."""
+    """Parameters, and bytes of each part of a step on one device where it takes most memory."""
 
     parameters: int
     """Parameters of the backbone and the adapter."""
@@ -75,32 +78,28 @@ class StepMemory:
     adapter: int
     gradients: int
     optimizer: int
+    gathered: int
+    """Layers that are put together where processes share the model, and their gradients."""
     activations: int
-    """Bytes kept from the forward pass for backpropagation."""
+    """What the forward pass keeps for backpropagation."""
     logits: int
-    """Bytes of logits at supervised positions, with their gradients."""
+    """Logits at supervised positions, with their gradients."""
     pictures: int
-    """Bytes of pixels and of what the vision tower makes of them."""
+    """Pixels, and what the vision tower makes of them."""
     workspace: int
-    """Bytes of intermediate results."""
-    gathered: int = 0
-    """Bytes of layers that are put together where processes share the model, and of their
-    gradients."""
+    """Intermediate results."""
     buckets: int = 0
-    """Bytes of gradients on their way between GPUs that each hold a copy."""
+    """Gradients on their way between GPUs that each hold a copy."""
     gaps: int = 0
-    """Bytes that the C library keeps between tensors on a CPU."""
+    """What the C library keeps between tensors on a CPU."""
     reserve: int = 0
-    """Bytes that a process takes beside its tensors."""
+    """What a process takes beside its tensors."""
 
     def parts(self) -> dict[str, int]:
         """List the bytes of each part, those of the backbone's weights first."""
-        names = (
-            *("weights", "adapter", "gradients", "optimizer", "gathered"),
-            *("activations", "logits", "pictures", "workspace"),
-            *("buckets", "gaps", "reserve"),
-        )
-        return {name: int(getattr(self, name)) for name in names}
+        parts = asdict(self)
+        del parts["parameters"], parts["trained"]
+        return {name: int(size) for name, size in parts.items()}
 
     @property
     def total(self) -> int:
@@ -119,13 +118,20 @@ class StepMemory:
 
 
 def step_memory(
-    config: Any, recipe: Recipe, size: StepSize, *, bf16: bool, gpu: bool, sharers: int = 1
+    config: Any,
+    recipe: Recipe,
+    size: RowSize,
+    *,
+    is_text: bool = False,
+    bf16: bool,
+    gpu: bool,
+    sharers: int = 1,
 ) -> StepMemory:
-    """Count the memory of one step of training.
+    """Count the memory of one step of training, whose rows have a ``size`` together.
 
-    ``bf16`` sets weights and computation in bfloat16, else float32; ``gpu`` counts attention and
-    optimizer as on a GPU, else as on a CPU. ``sharers`` processes share the model; 1: it is whole
-    on the device. Raises ``CustosError`` if the backbone has none of ``adapter.modules``.
+    An answer that ``is_text`` has its logits computed in chunks. ``bf16`` sets weights and
+    computation in bfloat16, else float32; ``gpu`` counts attention and optimizer as on a GPU, else
+    as on a CPU. ``sharers`` processes share the model; 1: it is whole on the device.
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
     model = empty_model(config)
@@ -148,7 +154,7 @@ def step_memory(
         for count in (tensor.numel() for tensor in trained)
     )
     checkpointing = recipe.run.gradient_checkpointing is True
-    live, kept, kept_logits = _run_step(model, size, dtype, checkpointing)
+    live, kept, kept_logits = _run_step(model, size, dtype, is_text, checkpointing)
     # A layer in 4 bits is computed in the format of the run, one after the other.
     step = live.peak + max(quantized, default=0) * dtype.itemsize
     # AdamW on a GPU takes a square root of every second moment at once; activations are gone then.
@@ -163,11 +169,11 @@ def step_memory(
         adapter=adapter,
         gradients=adapter,
         optimizer=STATES_OF_ADAMW * (adapter if is_adamw else moment),
+        gathered=shared.gathered(peak),
         activations=activations,
         logits=logits,
         pictures=pixels + merger + max(0, tower - live.peak),
         workspace=peak - activations - logits,
-        gathered=shared.gathered(peak),
     )
 
 
@@ -209,7 +215,7 @@ class _Live(TorchDispatchMode):
 
 
 def _run_step(
-    model: Any, size: StepSize, dtype: torch.dtype, checkpointing: bool
+    model: Any, size: RowSize, dtype: torch.dtype, is_text: bool, checkpointing: bool
 ) -> tuple[_Live, int, int]:
     """Run a step without data; count what lives at the end, and the bytes after the forward pass.
 
@@ -233,7 +239,7 @@ def _run_step(
         share_prefix = size.instruction > 0
         batch = lay_out(TreeModel(model), prompts, trees, 0, share_prefix=share_prefix)
         known = _without_data(model, dtype)
-        tree_model = (TextModel if size.is_text else TreeModel)(model).train()
+        tree_model = (TextModel if is_text else TreeModel)(model).train()
         if checkpointing:
             tree_model.checkpoint_activations()
         for parameter in tree_model.parameters():
@@ -242,27 +248,27 @@ def _run_step(
                 known.append(parameter.grad)
         live = _Live(known, vocabulary)
         with live:
-            loss = _loss(tree_model, batch, size, dtype)
+            loss = _loss(tree_model, batch, size.supervised, dtype)
             kept, logits = live.bytes, live.logits
             loss.backward()
     return live, kept, logits
 
 
-def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype) -> Tensor:
-    """Add up the negative log-probabilities at the supervised positions.
+def _loss(model: TreeModel, batch: TreeBatch, supervised: int, dtype: torch.dtype) -> Tensor:
+    """Add up the negative log-probabilities at the first ``supervised`` positions of each prompt.
 
     What it makes on the way is freed when it returns, as in an objective.
     """
     with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-        if size.is_text:
+        if isinstance(model, TextModel):
             targets = torch.zeros(batch.slots.shape, dtype=torch.int64)
             logprobs: Tensor = model(batch, targets=targets)
             return -logprobs.sum()
         logits: Tensor = model(batch)
-    supervised = logits[:, : size.supervised].flatten(0, 1)
-    targets = torch.zeros(len(supervised), dtype=torch.int64)
+    scored = logits[:, :supervised].flatten(0, 1)
+    targets = torch.zeros(len(scored), dtype=torch.int64)
     # "+ 0" copies, as the objective does when it selects positions.
-    return -token_logprobs(supervised + 0, targets).sum()
+    return -token_logprobs(scored + 0, targets).sum()
 
 
 def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:
@@ -300,7 +306,7 @@ def _even_experts(self: Any, hidden: Tensor, index: Tensor, weights: Tensor) -> 
     return weighted.view(len(flat), -1, hidden.shape[-1]).sum(1).view(hidden.shape)
 
 
-def _tower_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -> tuple[int, int]:
+def _tower_memory(model: Any, config: Any, size: RowSize, dtype: torch.dtype) -> tuple[int, int]:
     """Count the bytes that pictures take until the end of a step, and those of the vision tower.
 
     The tower is frozen: it keeps nothing, so its largest block counts.
@@ -326,7 +332,7 @@ def _tower_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -
     return kept, live.peak + hidden.untyped_storage().nbytes()
 
 
-def _merger_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -> int:
+def _merger_memory(model: Any, config: Any, size: RowSize, dtype: torch.dtype) -> int:
     """Count the bytes that a trained vision merger keeps for backpropagation."""
     from torch._subclasses import FakeTensorMode
 

@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from data_prep.splits.overlap import Overlap, find_overlaps
 from data_prep.tables.examples import check_dropped, check_row_pictures
@@ -33,7 +33,7 @@ from judging.progress import in_batches
 from judging.tasks import get_task
 from judging.types import LabelledExample, type_of
 from train.rows.held_out import hold_out
-from train.setup.recipe import DataSection, Section, check_named_once
+from train.setup.recipe import DataSection, Files, Section
 
 WRITTEN_AT_ONCE = 1024
 _SCHEMA = pa.schema([("row", pa.large_binary())])
@@ -71,10 +71,7 @@ class Examples(Sequence[LabelledExample]):
 
     @classmethod
     def write(cls, rows: Iterable[LabelledExample]) -> Examples:
-        """Write rows to a temporary file, in the folder that ``TMPDIR`` names.
-
-        Raises ``CustosError`` if it cannot be written.
-        """
+        """Write rows to a temporary file, in the folder that ``TMPDIR`` names."""
         count = 0
         with _disk_errors():
             file = tempfile.TemporaryFile(prefix="custos-rows-")
@@ -153,12 +150,6 @@ def _disk_errors() -> Iterator[None]:
         ) from None
 
 
-ADVICE = (
-    "give each question to one split ('custos prep' does), "
-    "or set data.allow_overlap=true, and the card will name it"
-)
-
-
 @dataclass(frozen=True)
 class RunSplits:
     """Labelled rows of a run, by what they are used for; they stay on disk."""
@@ -194,9 +185,7 @@ def read_splits(data: DataSection) -> RunSplits:
     Every row is checked here, and nowhere later: its task can judge it and declares its label.
     Without ``val`` a part of ``train`` is held out for it. ``votes`` divides training rows that
     people labelled differently (:func:`by_votes`). Rows that a task decides without the
-    model (empty responses) are not trained on. Raises ``CustosError`` if a file is missing or has
-    no rows to use, a row is bad (the message names file, row and field), or the answerer to exclude
-    is in no split or leaves one empty.
+    model (empty responses) are not trained on.
     """
     train = reduce(operator.add, (_read(path, data.limit, data.mapping) for path in data.train))
     if data.val:
@@ -244,11 +233,7 @@ def by_votes(row: LabelledExample) -> Iterator[LabelledExample]:
 
 
 def under_task(splits: RunSplits, task: str | None) -> RunSplits:
-    """Put the same rows under another task; ``None`` leaves them as they are.
-
-    Raises ``CustosError``, which names split and row, if the task cannot judge a row or does not
-    declare its label.
-    """
+    """Put the same rows under another task and check them; ``None`` leaves them as they are."""
     if task is None:
         return splits
     splits, kind = splits.map(lambda rows: rows.with_fields(task_fields(task))), get_task(task)
@@ -306,7 +291,7 @@ def _answerer(row: LabelledExample) -> str:
 class ReplaySection(Section):
     """``D_mix = D_task2 + Sample(D_task1, rho)`` (HiEval section 3.2)."""
 
-    train: tuple[Path, ...] = ()
+    train: Files = ()
     """Training splits of the earlier stage; empty: no replay."""
     val: Path | None = None
     """Validation split of the earlier stage, scored to see what the judge forgets."""
@@ -317,20 +302,13 @@ class ReplaySection(Section):
     val_limit: int | None = Field(default=None, gt=0)
     """Watch only the first ``val_limit`` rows of ``val``."""
 
-    @field_validator("train")
-    @classmethod
-    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
-        check_named_once(train)
-        return train
-
 
 def with_replay(
     splits: RunSplits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
 ) -> RunSplits:
     """Add sampled earlier rows to the training split, and the earlier validation to the watched.
 
-    Rows by the answerer to exclude are left out. Raises ``CustosError`` if a file is missing, a row
-    is bad, or there are too few earlier rows.
+    Rows by the answerer to exclude are left out.
     """
 
     def read(path: Path, limit: int | None = None) -> Examples:
@@ -364,7 +342,6 @@ def replay_sample(
 
     The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
     ``num_task2`` rows are new; ``of`` says what ``rho`` is a share of (:class:`ReplaySection`).
-    Raises ``FieldError`` if ``rho`` asks for more rows than there are.
     """
     count = round(rho * (num_task2 if of == "task2" else len(earlier)))
     if count > len(earlier):
@@ -413,7 +390,11 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         _row_location(_files(name, data), row, data.mapping)
         for name, row in zip((first.split, first.other), first.example, strict=True)
     )
-    raise FieldError(f"data.{first.split}", f"{'; '.join(counts)} (first: {locations}); {ADVICE}")
+    raise FieldError(
+        f"data.{first.split}",
+        f"{'; '.join(counts)} (first: {locations}); give each question to one split ('custos prep' "
+        "does), or set data.allow_overlap=true, and the card will name it",
+    )
 
 
 def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:

@@ -65,7 +65,6 @@ class RunTable(NamedTuple):
         """Read ``TABLE`` or ``TABLE:MAPPING``, the file of a mapping of its own.
 
         ``mapping`` is that of tables without one, and names the task of those that name none.
-        Raises ``CustosError`` if there is no such mapping.
         """
         name, colon, file = text.rpartition(":")
         if not (colon and name and file.endswith(MAPPING_SUFFIXES)):
@@ -96,10 +95,7 @@ def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
 
 
 def hold_out(rows: Sequence[LabelledExample], wanted: Collection[Split], seed: int = 0) -> Splits:
-    """Divide rows by question into train and the wanted splits.
-
-    Raises ``CustosError`` if there are too few questions for all of them.
-    """
+    """Divide rows by question into train and the wanted splits."""
     splits = split_examples(rows, held_out_sizes(len(rows), wanted), seed)
     if empty := [split for split in ("train", *wanted) if not splits[split]]:
         questions = len({row.group for members in splits.values() for row in members})
@@ -146,8 +142,7 @@ def hold_out_as_before(
     takes the place of the old one, whose label or references may have been corrected. Rows on
     questions that the judge was trained on are for training. Of the rows on other questions as many
     are held out as of a first table, if they are enough for all splits. Returns too how many rows
-    are left out, as their questions are near to those of two splits. Raises ``CustosError`` if a
-    file of the earlier run is damaged, or a split stays empty.
+    are left out, as their questions are near to those of two splits.
     """
     old: Splits = {split: _rows_of(earlier, split) for split in SPLITS}
     old["train"] = [row for run in _line_of_runs(earlier) for row in _rows_of(run, "train")]
@@ -191,10 +186,6 @@ def hold_out_as_before(
     return divided, num_left_out
 
 
-def _knows_what_it_learned(run: Path) -> bool:
-    return read_question_hashes(run) is not None or bool(_rows_of(run, "train"))
-
-
 def _rows_of(run: Path, split: Split) -> list[LabelledExample]:
     path = run / DATA_FOLDER / f"{split}.jsonl"
     return load_generic(path) if path.is_file() else []
@@ -232,10 +223,8 @@ def write_run_data(
 
     If the folder already holds what these files give, it stays as it is. ``files`` are the tables
     of ``train`` and of the splits that are given; ``wanted`` are held out of ``train``, as the run
-    ``earlier`` did if there is one (:func:`hold_out_as_before`).
-    ``allow_dropped`` leaves out rows that cannot be used instead of stopping. Raises
-    ``CustosError`` if a table cannot be read, has bad rows or lacks critiques, or the folder
-    belongs to a run on other rows, or to another program.
+    ``earlier`` did if there is one (:func:`hold_out_as_before`). ``allow_dropped`` leaves out rows
+    that cannot be used instead of stopping.
     """
     folder = run / DATA_FOLDER
     division = {
@@ -284,7 +273,9 @@ def write_run_data(
             divided, num_near = hold_out_as_before(given["train"], wanted, earlier, seed)
         elif wanted:
             divided = hold_out(given["train"], wanted, seed)
-        if earlier is not None and not _knows_what_it_learned(earlier):
+        if earlier is not None and not (
+            read_question_hashes(earlier) is not None or _rows_of(earlier, "train")
+        ):
             doubles.append(
                 f"{earlier} does not say which questions its judge was trained on: test rows may "
                 "be among them, and its figures too good"
@@ -311,7 +302,7 @@ def write_run_data(
 
 
 def check_holds_run(folder: Path) -> None:
-    """Refuse a folder with files of which none says that it is a run folder.
+    """Refuse a folder that holds files and is no run folder.
 
     A missing or empty one becomes a run folder.
     """
@@ -332,10 +323,7 @@ def check_holds_run(folder: Path) -> None:
 
 
 def _described(table: RunTable) -> dict[str, object]:
-    """Describe a table by its name, the hash of its content, and its mapping.
-
-    Raises ``CustosError`` if there is no such file.
-    """
+    """Describe a table by its name, the hash of its content, and its mapping."""
     path, mapping = Path(table.name), table.mapping.model_dump(mode="json", exclude_defaults=True)
     if open_table(table.name).hub:
         return {"name": table.name, "mapping": mapping}

@@ -114,10 +114,7 @@ class RowFacts:
 
 
 class Rows(Sequence[Row]):
-    """Rows of a split that were checked and measured before step 0.
-
-    ``split`` names the rows in errors: ``CustosError``, which names the row too, is raised if an
-    example's label is not declared or its prompt cannot be built.
+    """Rows of a split, which errors name, that were checked and measured before step 0.
 
     Attributes:
         facts: Length, rubric, target and so on of every row.
@@ -159,7 +156,7 @@ class Rows(Sequence[Row]):
         return map(self._row, self.examples)
 
     def prompts(self, rows: Sequence[Row]) -> list[EncodedPrompt]:
-        """Encode the prompts of rows in order, pictures included; raise as :meth:`batch`."""
+        """Encode the prompts of rows in order, pictures included; an error names split and row."""
         try:
             return self._encode([request for row in rows for request in row.requests])
         except CustosError:
@@ -169,10 +166,7 @@ class Rows(Sequence[Row]):
             raise
 
     def batch(self, indices: Sequence[int]) -> Batch:
-        """Read, encode and lay out rows of one rubric.
-
-        Raises ``CustosError``, which names the split and the row, if a row cannot be encoded.
-        """
+        """Read, encode and lay out rows of one rubric; an error names split and row."""
         rows = [self[int(index)] for index in indices]
         prompts = self.prompts(rows)
         trees = [row.tree for row in rows for _ in row.requests]
@@ -235,7 +229,8 @@ class Rows(Sequence[Row]):
         for number, row in enumerate(rows, start):
             with errors_at(self._location(row.example)):
                 sizes = [next(measured) for _ in row.requests]
-            tree, example, shown = row.tree, row.example, self._shown(row)
+            tree, example = row.tree, row.example
+            shown = self.encoder.pictures(get_task(row.requests[0].task), example)
             # Rows of one batch may share a question, or a group's pictures if it has some.
             text = example.group if shown and example.group else example.asked
             facts.rubric[number] = numbers["rubric"].setdefault(row.rubric, len(numbers["rubric"]))
@@ -253,10 +248,6 @@ class Rows(Sequence[Row]):
             scaled = {name for size in sizes for name in size.scaled_pictures}
             self.pictures |= {hash(name): name in scaled for name in shown}
             self.left_out[row.requests[0].task] += len(shown) < len(example.images)
-
-    def _shown(self, row: Row) -> tuple[str, ...]:
-        """Pick the pictures of a row that the model sees."""
-        return self.encoder.pictures(get_task(row.requests[0].task), row.example)
 
     def _encode(self, requests: Sequence[JudgeRequest]) -> list[EncodedPrompt]:
         return self.encoder.encode([(get_task(request.task), request) for request in requests])
@@ -285,8 +276,7 @@ def index_splits(
     """Measure what training uses.
 
     Rows of ``cal`` are scored by the finished judge, but measured now: one that cannot be read
-    would end the run after its last step. Those of ``test`` may fail one by one. Raises
-    ``CustosError``, which names the split and the row, if a row cannot be trained on.
+    would end the run after its last step. Those of ``test`` may fail one by one.
     """
     scored = validation or supervision
     indexed = IndexedSplits(
@@ -309,11 +299,7 @@ def index_splits(
 
 
 def check_readable(examples: Sequence[LabelledExample], encoder: Encoder, location: str) -> None:
-    """Check that the prompt of every example fits into the backbone's context.
-
-    Raises ``CustosError``, which names the location and the row, if a prompt is too long or a
-    picture too narrow.
-    """
+    """Check that every prompt fits the backbone's context; an error names location and row."""
     for batch in in_batches(examples, MEASURED_AT_ONCE):
         sizes = encoder.measure([(get_task(example.task), example) for example in batch])
         for example in batch:

@@ -32,41 +32,36 @@ ENGINES = {
     "ACCELERATE_USE_PARALLELISM_CONFIG": "accelerate's parallelism_config",
 }
 """Variables that ``accelerate launch`` sets for other engines, with their names."""
-SettingsTable = Mapping[str, tuple[tuple[str, ...], str, str]]
 ACCUMULATION = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"
-SETTINGS: dict[str, SettingsTable] = {
+VERSION = "FSDP_VERSION"
+BATCH_SIZE = "choose optim.batch_size and optim.token_budget"
+SETTINGS = {
     FSDP: {
-        "FSDP_VERSION": (("2",), "1", "set fsdp_version: 2"),
-        "FSDP_RESHARD_AFTER_FORWARD": (("true", "full_shard"), "true", "leave it out"),
-        "FSDP_OFFLOAD_PARAMS": (("false",), "false", "leave it out"),
+        VERSION: (["2"], "set fsdp_version: 2"),
+        "FSDP_RESHARD_AFTER_FORWARD": (["true", "full_shard"], "leave it out"),
+        "FSDP_OFFLOAD_PARAMS": (["false"], "leave it out"),
         "FSDP_ACTIVATION_CHECKPOINTING": (
-            *(("false",), "false"),
+            ["false"],
             "leave it out and set run.gradient_checkpointing=true",
         ),
     },
     ZERO: {
-        "ACCELERATE_DEEPSPEED_ZERO_STAGE": (("2",), "2", "set zero_stage: 2 or use the file fsdp2"),
-        "ACCELERATE_DEEPSPEED_CONFIG_FILE": (("none",), "none", "leave it out"),
-        "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": (("none",), "none", "leave it out"),
-        "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE": (("none",), "none", "leave it out"),
-        "ACCELERATE_GRADIENT_CLIPPING": (
-            *(("none",), "none"),
-            "leave it out and set optim.max_grad_norm",
-        ),
-        ACCUMULATION: (
-            *(("1",), "1"),
-            "leave it out and choose optim.batch_size and optim.token_budget",
-        ),
+        "ACCELERATE_DEEPSPEED_ZERO_STAGE": (["2"], "set zero_stage: 2 or use the file fsdp2"),
+        "ACCELERATE_DEEPSPEED_CONFIG_FILE": (["none"], "leave it out"),
+        "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": (["none"], "leave it out"),
+        "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE": (["none"], "leave it out"),
+        "ACCELERATE_GRADIENT_CLIPPING": (["none"], "leave it out and set optim.max_grad_norm"),
+        ACCUMULATION: (["1"], f"leave it out and {BATCH_SIZE}"),
     },
 }
 """Variables that ``accelerate launch`` makes of ``fsdp_config`` and of ``deepspeed_config``: the
-values that are supported, the default, and what to do instead. Others change nothing here."""
+values that are supported and what to do instead of others. Other variables change nothing here."""
 LAUNCH_FILES = RECIPES / "accelerate"
 """Files of ``accelerate config`` that came with custos."""
 
 
 def check_engine(environment: Mapping[str, str]) -> None:
-    """Refuse a launch that training would not fit, before anything is read or loaded.
+    """Refuse a launch that training does not support, before anything is read or loaded.
 
     Raises ``CustosError`` for an engine that is not supported, a TPU, or accumulation of the
     launcher's own, which would divide every gradient once more.
@@ -81,8 +76,7 @@ def check_engine(environment: Mapping[str, str]) -> None:
         raise CustosError(f"PJRT_DEVICE: TPU is not supported; {ADVICE}")
     if environment.get(ACCUMULATION, "1") != "1":
         raise CustosError(
-            f"{ACCUMULATION}={environment[ACCUMULATION]}: not supported; unset it and choose "
-            "optim.batch_size and optim.token_budget"
+            f"{ACCUMULATION}={environment[ACCUMULATION]}: not supported; unset it and {BATCH_SIZE}"
         )
 
 
@@ -93,8 +87,9 @@ def asks_for(variable: str, environment: Mapping[str, str]) -> bool:
 
 def _check_settings(engine: str, settings: Mapping[str, Any], location: str = "") -> None:
     """Check the settings of FSDP or DeepSpeed, named as the variables of a launch."""
-    for name, (supported, default, advice) in SETTINGS[engine].items():
-        value = settings.get(name, default)
+    for name, (supported, advice) in SETTINGS[engine].items():
+        # Where no version is stated, accelerate takes the first; its other defaults are supported.
+        value = settings.get(name, "1" if name == VERSION else supported[0])
         if str(value).lower() not in supported:
             raise CustosError(f"{location}{name}={value}: not supported; {advice}")
     if engine == ZERO and find_spec("deepspeed") is None:
@@ -138,10 +133,7 @@ def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
 
 
 def launch_file(name: Path) -> Path:
-    """Find a file of ``accelerate config``, whose engine training must support.
-
-    Raises ``CustosError`` if the file is missing, not YAML, or names another engine.
-    """
+    """Find a file of ``accelerate config``, whose engine training must support."""
     path = name if name.is_file() else LAUNCH_FILES / f"{name}.yaml"
     if not path.is_file():
         shipped = ", ".join(sorted(file.stem for file in LAUNCH_FILES.glob("*.yaml")))
@@ -155,21 +147,17 @@ def launch_file(name: Path) -> Path:
         raise CustosError(f"{path}: not a file of 'accelerate config'")
     kind = values.get("distributed_type") or "NO"
     check_distributed_type(kind, f"{path}: ")
-    for engine, section, prefixes in (
-        (FSDP, "fsdp_config", ("",)),
-        (ZERO, "deepspeed_config", ("ACCELERATE_", "ACCELERATE_DEEPSPEED_")),
-    ):
-        if section != f"{str(kind).lower()}_config":
-            continue
-        settings = values.get(section) or {}
-        if not isinstance(settings, dict):
-            raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
-        variables = {
-            f"{prefix}{str(name).upper()}": value
-            for name, value in settings.items()
-            for prefix in prefixes
-        }
-        _check_settings(engine, variables, f"{path}: ")
+    if kind not in ("FSDP", "DEEPSPEED"):
+        return path
+    section = f"{kind.lower()}_config"
+    settings = values.get(section) or {}
+    if not isinstance(settings, dict):
+        raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
+    engine, prefixes = FSDP, [""]
+    if kind == "DEEPSPEED":
+        engine, prefixes = ZERO, ["ACCELERATE_", "ACCELERATE_DEEPSPEED_"]
+    variables = {f"{p}{str(name).upper()}": settings[name] for name in settings for p in prefixes}
+    _check_settings(engine, variables, f"{path}: ")
     return path
 
 

@@ -11,10 +11,19 @@ from contextlib import suppress
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
@@ -28,12 +37,14 @@ from judging.tasks import task_names
 from judging.types import Split
 
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
-OptimizerName = Literal["adamw", "paged_adamw_8bit"]
 REPLACED = {
     "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
     "(rows times the tokens of the longest); delete it or give optim.token_budget"
 }
 """Keys of earlier versions."""
+FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
+"""The methods of the time when neither recipes nor checkpoints named theirs: the keys tell them
+apart, and later ones change nothing for them."""
 
 
 class Section(BaseModel):
@@ -42,7 +53,11 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def check_named_once(paths: Sequence[Path]) -> None:
+def _in_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str | Path) else value
+
+
+def _named_once(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Raise ``ValueError`` if a file is named twice, by whatever paths."""
     first: dict[Path, Path] = {}
     for path in paths:
@@ -53,12 +68,17 @@ def check_named_once(paths: Sequence[Path]) -> None:
                 f"{path} is given twice{other}, so that its rows would count double; name it once "
                 "('custos prep mix' takes a number of rows of each data set)"
             )
+    return paths
+
+
+Files = Annotated[tuple[Path, ...], AfterValidator(_named_once)]
+"""Files whose rows are taken together, each named once."""
 
 
 class DataSection(Section):
     """Labelled splits, as ``custos prep`` writes them, or tables of any kind (see ``mapping``)."""
 
-    train: tuple[Path, ...] = Field(min_length=1)
+    train: Annotated[Files, BeforeValidator(_in_tuple)] = Field(min_length=1)
     """One file or more, each once, trained on together."""
     val: Path | None = None
     """Scored during training; selects the best adapter. None: a part of ``train``, with whole
@@ -83,17 +103,6 @@ class DataSection(Section):
     allow_overlap: bool | tuple[tuple[Split, Split], ...] = False
     """Whether splits may share rows or questions; or the pairs of splits that may, such as
     ``[[train, val]]``. The model card names what they share."""
-
-    @field_validator("train", mode="before")
-    @classmethod
-    def _single_file(cls, train: Any) -> Any:
-        return (train,) if isinstance(train, str | Path) else train
-
-    @field_validator("train")
-    @classmethod
-    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
-        check_named_once(train)
-        return train
 
     @field_validator("mapping", mode="before")
     @classmethod
@@ -133,7 +142,7 @@ class AdapterSection(Section):
 class OptimSection(Section):
     """AdamW with warm-up and decay."""
 
-    optimizer: OptimizerName = "adamw"
+    optimizer: Literal["adamw", "paged_adamw_8bit"] = "adamw"
     """``paged_adamw_8bit``: AdamW whose moments take 8 bits and, on a GPU that is full, move to the
     memory of the machine. It needs bitsandbytes (``pip install bitsandbytes``)."""
     lr: float = Field(gt=0)
@@ -192,7 +201,7 @@ class RunSection(Section):
     backbone's own limit, at most 1,048,576."""
     log_every: int = Field(default=10, gt=0)
     """Steps between two reports of loss and speed."""
-    trackers: tuple[TrackerName, ...] = ("tensorboard",)
+    trackers: Annotated[tuple[TrackerName, ...], BeforeValidator(_in_tuple)] = ("tensorboard",)
     """Where reports go beside the screen and ``metrics.jsonl``: any of ``tensorboard``, ``wandb``
     (offline unless WANDB_MODE says otherwise) and ``mlflow`` (files unless MLFLOW_TRACKING_URI
     names a server). All write into the run folder."""
@@ -213,11 +222,6 @@ class RunSection(Section):
         """Count the steps between two validations and those between two checkpoints."""
         tenth = max(1, min(100, total_steps // 10))
         return self.eval_every or tenth, self.save_every or tenth
-
-    @field_validator("trackers", mode="before")
-    @classmethod
-    def _single_tracker(cls, trackers: Any) -> Any:
-        return (trackers,) if isinstance(trackers, str) else trackers
 
     @model_validator(mode="after")
     def _pixels_in_order(self) -> RunSection:
@@ -288,8 +292,8 @@ def parse_recipe(
     """Read and validate a recipe file.
 
     Overrides, ``key.path=value`` with YAML values, are applied in order. ``values`` are what
-    :func:`read_values` returned for both, if they have been read. Raises ``CustosError`` if the
-    file is missing or not a recipe; ``FieldError`` if a key is unknown, missing or out of range.
+    :func:`read_values` returned for both, if they have been read. A ``FieldError`` names the key
+    that is unknown, missing or out of range, and the override that gave it.
     """
     try:
         return kind.model_validate(read_values(path, overrides) if values is None else values)
@@ -302,10 +306,7 @@ def parse_recipe(
 
 
 def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """Read the keys of a recipe file, by section, without checking them.
-
-    Raises ``CustosError`` if the file is missing or not a recipe.
-    """
+    """Read the keys of a recipe file, by section, without checking them."""
     if not path.is_file():
         raise CustosError(f"{path}: no such recipe")
     try:
@@ -385,28 +386,17 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
-LAUNCHERS = ("accelerate",)
-"""Folders of recipes that hold launchers' settings instead."""
-
-RECIPES_OF_TASKS = "embedded/tasks"
-"""Folder of the recipes that train for a task on a user's rows, each named after its task."""
-RECIPE_OF_LABELS = "embedded/mine"
-"""Recipe for the tasks that have none there."""
 
 
 def recipe_names() -> list[str]:
     """List the names of the recipes that came with custos, in alphabetical order."""
     paths = (path.relative_to(RECIPES) for path in RECIPES.rglob(f"*{SUFFIX}"))
-    return sorted(
-        path.with_suffix("").as_posix() for path in paths if path.parts[0] not in LAUNCHERS
-    )
+    of_launchers = "accelerate"  # a folder with their settings
+    return sorted(p.with_suffix("").as_posix() for p in paths if p.parts[0] != of_launchers)
 
 
 def find_recipe(name: str) -> Path:
-    """Find the file of a recipe, given as a path or by its name.
-
-    Raises ``CustosError``, which names the nearest recipe, if there is none.
-    """
+    """Find the file of a recipe, given as a path or by its name; the error names the nearest."""
     if Path(name).is_file():
         return Path(name)
     names = recipe_names()
@@ -422,18 +412,15 @@ def find_recipe(name: str) -> Path:
 
 
 def recipe_of_task(name: str) -> str | None:
-    """Name the recipe for a task; ``None`` if there is no such task."""
+    """Name the recipe for a task, its own or that of all others; ``None`` for no task."""
     if name not in task_names():
         return None
-    recipe = f"{RECIPES_OF_TASKS}/{name}"
-    return recipe if recipe in recipe_names() else RECIPE_OF_LABELS
+    recipe = f"embedded/tasks/{name}"
+    return recipe if recipe in recipe_names() else "embedded/mine"
 
 
 def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
-    """Read the keys of a section of an unchecked recipe; none if it lacks the section.
-
-    Raises ``FieldError`` if the recipe has something else under the section's name.
-    """
+    """Read the keys of a section of an unchecked recipe; none if it lacks the section."""
     keys = values.get(name)
     if not isinstance(keys, dict | None):
         raise FieldError(name, f"expected a section of keys (got {keys!r})", str(path))

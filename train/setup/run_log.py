@@ -65,7 +65,6 @@ class RunLog(logging.Handler):
         """Append everything collected so far, and from now on, to the log of a run folder.
 
         The log is locked while it is open, so that only one run at a time writes to the folder.
-        Raises ``CustosError`` if another process has it open.
         """
         self.close_file(keep=True)
         folder.mkdir(parents=True, exist_ok=True)

@@ -26,10 +26,9 @@ AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
 
 def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
-    """Copy rank, alpha and modules of the adapter that ``adapter.init`` names into the recipe.
+    """Copy the shape of the adapter that ``adapter.init`` names into the recipe.
 
-    Raises ``CustosError`` if there is no such adapter, or one of its files is damaged;
-    ``FieldError`` if the recipe asks for another shape.
+    Raises ``FieldError`` if the recipe asks for another one.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder is None:
@@ -73,8 +72,7 @@ def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
     """Put the recipe's trainable adapter on the backbone, fresh or from an earlier run.
 
     Without ``adapter.merger`` adapters change only the text tower, so an earlier run may have had
-    another vision tower. Raises ``CustosError`` if the earlier run's adapter was trained on other
-    weights, or its card is damaged.
+    another vision tower.
     """
     from peft.tuners.lora import LoraLayer
 

@@ -17,7 +17,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -220,10 +220,6 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-_RESET_PEAK = "5"
-
-
 @dataclass
 class Part:
     """The seconds and the peak memory of one part of a run."""
@@ -297,17 +293,15 @@ def reset_peak() -> None:
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         return
-    try:
-        _CLEAR.write_text(_RESET_PEAK, encoding="ascii")
-    except OSError:  # another system: the peaks of parts are then those of the run so far
-        return
+    with suppress(OSError):  # another system: the peaks of parts are then those of the run so far
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak_bytes() -> int:
     """Measure the largest memory since :func:`reset_peak`."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    return process_peak(_STATUS)
+    return process_peak(Path("/proc/self/status"))
 
 
 def process_peak(status: Path) -> int:

@@ -240,10 +240,7 @@ class ExperimentLog:
         self._has_local_store = False
 
     def start(self, step: int, config: Mapping[str, Any]) -> None:
-        """Start every tracker, or go on in the run that it had.
-
-        Raises ``CustosError`` if a tracker does not start.
-        """
+        """Start every tracker, or go on in the run that it had."""
         names = [str(name) for name in self.accelerator.log_with]
         if not names or not self.accelerator.is_main_process:
             return

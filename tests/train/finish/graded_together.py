@@ -4,7 +4,6 @@
 process writes the verdicts. Only the first one sees RUN, as on machines without a shared disk.
 """
 
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,9 +12,10 @@ from accelerate import Accelerator
 
 from evaluation.report.evaluate import grade_examples
 from judging.errors import CustosError
+from judging.files.records import write_json
 from judging.types import Verdict
 from tests.train.made_up import example
-from train.finish.grading import KeptGrades, KeptWindow, Processes, calibrate, score_rows
+from train.finish.grading import KeptGrades, KeptWindow, Processes, calibrate
 from train.launch import front
 
 
@@ -32,23 +32,14 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
     kept = KeptGrades(out, processes)
     grade = partial(grade_examples, judge, progress=False)
     verdicts = kept.grade("grading", judge, rows, grade, KeptWindow[Verdict])
-    resolved = [judge.resolve(row) for row in rows]
-    logprobs = kept.grade(
-        "scoring", judge, resolved, partial(score_rows, judge), KeptWindow[list[float]]
-    )
-    fitted = calibrate(judge, rows, kept)
+    found = {
+        "ids": [verdict.id for verdict in verdicts],
+        "probabilities": [verdict.probabilities for verdict in verdicts],
+        "fitted": calibrate(judge, rows, kept) is not None,
+    }
     kept.delete()
     if processes.is_first:
-        (out / "verdicts.json").write_text(
-            json.dumps(
-                {
-                    "ids": [verdict.id for verdict in verdicts],
-                    "probabilities": [verdict.probabilities for verdict in verdicts],
-                    "logprobs": logprobs,
-                    "fitted": fitted is not None,
-                }
-            )
-        )
+        write_json(out / "verdicts.json", found)
 
 
 if __name__ == "__main__":

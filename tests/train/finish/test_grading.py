@@ -1,11 +1,9 @@
 """What a run grades and calibrates at its end: on every process, and kept if it is stopped."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -19,13 +17,13 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.types import LabelledExample
+from judging.types import JudgeRequest, LabelledExample
 from judging.verdicts.calibration import NO_THRESHOLD, HeldOutVerdicts
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.forks import run_together
 from tests.train.finish import graded_together
-from tests.train.made_up import example, examples, recipe, trainer
+from tests.train.made_up import example, examples, recipe, torchrun, trainer
 from train.finish import grading
 from train.finish.grading import (
     FOLDER,
@@ -40,15 +38,15 @@ from train.finish.grading import (
 )
 
 
-def run_folder(backbone: str, folder: Path) -> Path:
-    """A judge whose adapter does something, though it was not trained."""
+def run_folder(backbone: str, folder: Path, task: str = "hieval-qs", std: float = 0.05) -> Path:
+    """A judge whose adapter does something unless ``std`` is 0, though it was not trained."""
     loaded = load_backbone(backbone, dtype="float32", device="cpu")
     adapted = add_adapter(loaded.model, r=4, alpha=8, seed=3)
     for name, parameter in adapted.named_parameters():
         if "lora_B" in name:
-            parameter.data.normal_(std=0.05)
+            parameter.data.normal_(std=std)
     adapted.save_pretrained(str(folder))
-    card = JudgeCard.for_rubrics(loaded, {"hieval-qs": ("plain/any",)}, response_budget=1024)
+    card = JudgeCard.for_rubrics(loaded, {task: ("plain/any",)}, response_budget=1024)
     (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
     return folder
 
@@ -126,6 +124,7 @@ def test_whole_windows_are_kept_and_only_the_rest_is_graded(small: str, tmp_path
     judge = Judge.load(small, device="cpu")
     calls: list[list[str]] = []
     later: list[list[str]] = []
+    again: list[list[str]] = []
     uninterrupted = graded(tmp_path / "other", judge, ROWS, grade_with([]))
     with pytest.raises(KeyboardInterrupt):
         graded(tmp_path, judge, ROWS, grade_with(calls, stopped_at=2))
@@ -134,17 +133,11 @@ def test_whole_windows_are_kept_and_only_the_rest_is_graded(small: str, tmp_path
     assert [len(rows) for rows in later] == [2]
     assert sorted(sum(calls + later, [])) == [str(i) for i in range(8)]
 
-
-@pytest.mark.usefixtures("windows_of_three")
-def test_a_line_that_was_cut_off_is_graded_again(small: str, tmp_path: Path) -> None:
-    judge = Judge.load(small, device="cpu")
-    later: list[list[str]] = []
-    expected = graded(tmp_path, judge, ROWS, grade_with([]))
     [file] = (tmp_path / FOLDER).iterdir()
-    file.write_bytes(file.read_bytes()[:-7])
-    assert graded(tmp_path, judge, ROWS, grade_with(later)) == expected
-    assert [len(rows) for rows in later] == [2]
-    assert graded(tmp_path, judge, ROWS, grade_with([], stopped_at=0)) == expected
+    file.write_bytes(file.read_bytes()[:-7])  # as a kill may cut off a line
+    assert graded(tmp_path, judge, ROWS, grade_with(again)) == uninterrupted
+    assert [len(rows) for rows in again] == [2]
+    assert graded(tmp_path, judge, ROWS, grade_with([], stopped_at=0)) == uninterrupted
 
 
 @pytest.mark.usefixtures("windows_of_three")
@@ -156,9 +149,8 @@ def test_other_rows_and_another_judge_are_graded_anew(small: str, tmp_path: Path
     graded(tmp_path, judge, changed, grade_with(calls))
     assert len(calls) == 1
     judge.adapter_sha256 = "0" * 64
-    calls.clear()
     graded(tmp_path, judge, changed, grade_with(calls))
-    assert len(calls) == 3
+    assert len(calls) == 1 + 3
 
 
 @pytest.mark.parametrize(("processes", "rows"), [(2, 9), (3, 2)], ids=["shared", "one is idle"])
@@ -185,17 +177,8 @@ def test_processes_give_the_verdicts_of_one(
 def test_a_failing_process_ends_all_with_one_line(small: str, tmp_path: Path) -> None:
     """Under torchrun itself, which ends the other one."""
     run = run_folder(small, tmp_path / "run")
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
     arguments = (str(run), str(tmp_path), "6", "1")
-    done = subprocess.run(
-        [*torchrun, "2", "-m", "tests.train.finish.graded_together", *arguments],
-        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = torchrun(2, "tests.train.finish.graded_together", *arguments)
     assert done.returncode != 0
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert errors == ["error: a row cannot be scored"]
@@ -223,37 +206,33 @@ def test_every_row_has_one_process_and_loads_are_balanced(
 def test_scores_are_calibrated_where_a_type_is_missing(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    backbone = load_backbone(small, dtype="float32", device="cpu")
-    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
-    card = JudgeCard.for_rubrics(backbone, {"hieval-ea": ("plain/any",)}, response_budget=50)
-    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    judge = Judge.load(str(run_folder(small, tmp_path, "hieval-ea", std=0)))
     labels = (("Correct", None), ("Wrong; Other", "Other"))
     rows = [
         example(i, task="hieval-ea", label=labels[i % 2][0], error_type=labels[i % 2][1])
         for i in range(8)
     ]
-    calibration = calibrate(Judge.load(str(tmp_path)), rows, KeptGrades(tmp_path, Processes()))
+    calibration = calibrate(judge, rows, KeptGrades(tmp_path, Processes()))
     assert calibration is not None
-    assert (set(calibration.rubrics), set(calibration.error_types)) == (
-        {"hieval-ea/plain/any"},
-        set(),
-    )
+    assert set(calibration.rubrics) == {"hieval-ea/plain/any"} and not calibration.error_types
     assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
 
 
+def served(judge: Judge, request: JudgeRequest) -> dict[str, Any]:
+    """Return the service's answer to a request."""
+    with TestClient(create_app(Service({"tiny": judge}))) as client:
+        answer = client.post("/judge", json=request.model_dump(mode="json", exclude_unset=True))
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
 def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> None:
-    backbone = load_backbone(small, dtype="float32", device="cpu")
-    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
-    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any",)}, response_budget=50)
-    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
-    judge = Judge.load(str(tmp_path))
+    judge = Judge.load(str(run_folder(small, tmp_path, std=0)))
     key, stated = "hieval-qs/plain/any", example(1).request().model_copy(update={"risk": 0.1})
     [uncalibrated] = judge.grade([stated])
     assert uncalibrated.label and uncalibrated.needs_review, "it has no rows to show a level on"
     assert NO_THRESHOLD in str(uncalibrated.message)
-    with TestClient(create_app(Service({"tiny": judge}))) as client:
-        answer = client.post("/judge", json=stated.model_dump(mode="json", exclude_unset=True))
-    assert answer.status_code == 200 and answer.json()["needs_review"]
+    assert served(judge, stated)["needs_review"]
 
     rows = tmp_path / "cal.jsonl"
     write_records(rows, [example(i) for i in range(40)])
@@ -274,6 +253,4 @@ def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> 
         right = tuple(confidence != 0.98 for confidence in held_out)
         verdicts = HeldOutVerdicts(confidence=tuple(held_out), right=right)
         judge.calibration = judge.calibration.model_copy(update={"held_out": {key: verdicts}})
-        with TestClient(create_app(Service({"tiny": judge}))) as client:
-            answer = client.post("/judge", json=stated.model_dump(mode="json", exclude_unset=True))
-        assert answer.json()["needs_review"] == needs_review, answer.text
+        assert served(judge, stated)["needs_review"] == needs_review

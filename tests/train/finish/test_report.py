@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from evaluation.intervals import wilson_interval
 from judging.files.questions import write_question_hashes
-from tests.train.made_up import example, examples, recipe
-from train.finish.write_judge import RunResult, announce, validation_accuracy
+from tests.train.made_up import examples, recipe
+from train.finish.write_judge import RunResult, announce
 from train.loop.checkpoint import Progress
 from train.rows.data import Examples, RunSplits
 
@@ -18,24 +17,21 @@ FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 
 def result(chosen: int, report: dict[str, Any] | None = None, **run: Any) -> RunResult:
     """A run of 30 steps with three validations on eight rows, right at first on 4 of them."""
-    start = [True, False] * 4
-    validations = [
-        {"step": 0, "val_accuracy": 0.5, "val_nll": 1.0},
-        {"step": 15, "val_accuracy": 0.875, "val_nll": 0.5},
-        {"step": 30, "val_accuracy": 0.75, "val_nll": 0.6},
-    ]
-    right: dict[int, list[bool]] = {
+    validations = {
+        0: {"step": 0, "val_accuracy": 0.5, "val_nll": 1.0},
+        15: {"step": 15, "val_accuracy": 0.875, "val_nll": 0.5},
+        30: {"step": 30, "val_accuracy": 0.75, "val_nll": 0.6},
+    }
+    right: dict[int, list[bool | None]] = {
         0: [True, False] * 4,
         15: [True] * 7 + [False],
         30: [True] * 6 + [False] * 2,
     }
-    scores = next(entry for entry in validations if entry["step"] == chosen)
-    progress = Progress(30, scores, [*right[chosen]], [*start], validations)
+    history = list(validations.values())
+    progress = Progress(30, validations[chosen], right[chosen], right[0], history)
     settings = recipe(Path("runs/x"), **{f"run__{key}": value for key, value in run.items()})
-    rows = [row.model_copy(update={"group": row.id}) for row in examples(8)]
-    return RunResult(
-        settings, RunSplits(Examples.write(rows), Examples.write(rows)), {}, [], progress, report
-    )
+    rows = Examples.write(row.model_copy(update={"group": row.id}) for row in examples(8))
+    return RunResult(settings, RunSplits(rows, rows), {}, [], progress, report)
 
 
 def lines(result: RunResult, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -91,22 +87,13 @@ def test_the_last_step_may_be_chosen(capsys: pytest.CaptureFixture[str]) -> None
     assert "on which the step was chosen" not in following
 
 
-def test_one_row_per_question_is_close_to_wilson() -> None:
-    right = [True] * 150 + [False] * 50
-    rows = [example(i, group=str(i)) for i in range(200)]
-    accuracy = validation_accuracy(right, rows)
-    low, high = wilson_interval(150, 200)
-    assert accuracy.low == pytest.approx(low, abs=0.002)
-    assert accuracy.high == pytest.approx(high, abs=0.002)
-    assert not accuracy.is_too_wide
-
-
 def test_questions_that_the_start_was_trained_on(tmp_path: Path) -> None:
     start, rows = tmp_path / "start", examples(2)
     start.mkdir()
     settings = recipe(tmp_path / "run", adapter__init=str(start))
-    splits = RunSplits(Examples.write(rows), Examples.write(rows), test=Examples.write(rows))
-    assert RunResult(settings, splits, {}, [], Progress()).known_to_start == 0, "it does not say"
+    written = Examples.write(rows)
+    run = RunResult(settings, RunSplits(written, written, test=written), {}, [], Progress())
+    assert run.known_to_start == 0, "it does not say"
     write_question_hashes(start, rows[:1])
-    assert RunResult(settings, splits, {}, [], Progress()).known_to_start == 1
-    assert RunResult(settings, replace(splits, test=None), {}, [], Progress()).known_to_start == 0
+    assert run.known_to_start == 1
+    assert replace(run, splits=RunSplits(written, written)).known_to_start == 0

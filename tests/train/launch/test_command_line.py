@@ -1,4 +1,4 @@
-"""How many processes a command starts, by the GPUs that PyTorch reports."""
+"""Errors, notices and processes of the commands that train."""
 
 import logging
 import re
@@ -13,13 +13,10 @@ import torch
 
 from judging.errors import CustosError, Missing
 from tests.cuda_stand_in import with_gpus
-from train.launch import front as processes
-from train.launch.front import command_line, load_recipe
+from train.launch.front import TrainingRun, command_line, load_recipe
 from train.methods.focal import Focal
 from train.setup.recipe import find_recipe
 from train.setup.run_log import LOG_FILE, RUN_LOG, RunLog
-
-STAGE1 = "hieval_stage1"
 
 
 @pytest.mark.parametrize(
@@ -59,8 +56,8 @@ def test_too_little_memory_is_one_line_with_the_keys_to_set(
     [line] = capsys.readouterr().err.splitlines()
     given = re.findall(r"(optim|run)\.(\w+)", line)
     assert {key for _, key in given} == {"token_budget", "gradient_checkpointing"}
-    for section, key in given:
-        assert key in dict(load_recipe(Focal, find_recipe(STAGE1), []))[section].model_dump()
+    recipe = load_recipe(Focal, find_recipe("hieval_stage1"), []).model_dump()
+    assert all(key in recipe[section] for section, key in given)
 
 
 def test_notices_of_libraries_go_to_the_log(
@@ -103,26 +100,28 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def here(name: str) -> Any:
         return SimpleNamespace(main=lambda arguments: lines.append([name, *arguments]))
 
-    monkeypatch.setattr(processes, "import_module", here)
-    monkeypatch.setattr(processes, "_run_launcher", lambda line, *_: lines.append(line))
+    monkeypatch.setattr("train.launch.front.import_module", here)
+    monkeypatch.setattr("train.launch.front._run_launcher", lambda line, *_: lines.append(line))
     return lines
 
 
-def _run(folder: Path, **options: Any) -> None:
-    processes.run_script("hieval_stage1", ["--dry"], folder, command="custos train", **options)
+@pytest.fixture
+def training(tmp_path: Path) -> TrainingRun:
+    return TrainingRun(Focal, Path("a.yaml"), ("optim.lr=1",), tmp_path, {}, (), "custos train")
 
 
 def test_a_driver_that_is_too_old_starts_nothing(
-    started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    started: list[list[str]], training: TrainingRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpus(monkeypatch, 8, usable=False)
-    for options in ({}, {"config_file": Path("fsdp2")}):
+    for config_file in (None, Path("fsdp2")):
         with pytest.raises(CustosError):
-            _run(tmp_path, **options)
+            training.start(None, config_file)
     assert started == []
     monkeypatch.setenv("ACCELERATE_USE_CPU", "1")
-    _run(tmp_path)
-    assert started == [["train.hieval_stage1", "--dry"]]
+    training.start(None, None, ["--dry-run", "2"])
+    run = ["--config", "a.yaml", "--dry-run", "2", "optim.lr=1"]
+    assert started == [["train.hieval_stage1", *run]]
 
 
 @pytest.mark.parametrize(
@@ -133,11 +132,11 @@ def test_there_is_a_process_for_each_gpu_unless_the_user_says_how_many(
     asked: int | None,
     expected: int,
     started: list[list[str]],
-    tmp_path: Path,
+    training: TrainingRun,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with_gpus(monkeypatch, gpus)
-    _run(tmp_path, processes=asked)
+    training.start(asked, None)
     [line] = started
     if expected == 1:
         assert line[0] == "train.hieval_stage1"
@@ -147,11 +146,11 @@ def test_there_is_a_process_for_each_gpu_unless_the_user_says_how_many(
 
 
 def test_settings_of_the_user_for_the_cpu_are_not_refused(
-    started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    started: list[list[str]], training: TrainingRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpus(monkeypatch, 8, usable=False)
-    settings = tmp_path / "cpu.yaml"
+    settings = training.output / "cpu.yaml"
     settings.write_text("distributed_type: MULTI_CPU\nuse_cpu: true\n", encoding="utf-8")
-    _run(tmp_path, config_file=settings)
+    training.start(None, settings)
     [line] = started
     assert str(settings) in line

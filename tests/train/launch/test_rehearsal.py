@@ -81,6 +81,6 @@ def test_a_service_that_was_killed_says_so(tmp_path: Path, monkeypatch: pytest.M
     killed = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], text=True)
     killed.kill()
     gone = nullcontext((killed, "http://127.0.0.1:9"))
-    monkeypatch.setattr(rehearsal, "_service", lambda *_: gone)
+    monkeypatch.setattr(rehearsal, "serving", lambda *_: gone)
     with pytest.raises(CustosError, match="it was killed, as the system does where memory is sho"):
         rehearsal.serve_once(tmp_path, examples(1)[0])

@@ -13,10 +13,9 @@ from judging.models.backbones import load_backbone
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.loop.test_checkpoint import load_checkpoint
-from tests.train.made_up import example, examples, recipe, trainer
-from train.loop.checkpoint import best_folder, save_checkpoint, trainable
+from tests.train.made_up import adapter_of, example, examples, recipe, trainer
+from train.loop.checkpoint import best_folder, save_checkpoint
 from train.loop.sharding import make_optimizer
-from train.methods.trainer import Trainer
 from train.setup.engines import check_installed, check_processes
 
 needs_bitsandbytes = pytest.mark.skipif(
@@ -28,11 +27,6 @@ def rows(folder: Path, count: int) -> list[LabelledExample]:
     """Rows of which every other one has a picture."""
     picture = save_picture(folder / "a.png", 60, 60)
     return [example(i, images=(picture,) if i % 2 else ()) for i in range(count)]
-
-
-def adapter_of(learner: Trainer) -> dict[str, torch.Tensor]:
-    parameters = trainable(learner.runner.unwrapped)
-    return {name: parameter.detach().clone() for name, parameter in parameters.items()}
 
 
 def test_every_part_of_an_adapter_is_trained(tiny_folder: str, tmp_path: Path) -> None:
@@ -52,7 +46,7 @@ def test_every_part_of_an_adapter_is_trained(tiny_folder: str, tmp_path: Path) -
     # The judge says what the model said that was trained.
     ids = torch.arange(5, 45)[None]
     with torch.no_grad():
-        expected = learner.runner.unwrapped.backbone.eval()(input_ids=ids).logits
+        expected = learner.tree_model.backbone.eval()(input_ids=ids).logits
         torch.testing.assert_close(merged(input_ids=ids).logits, expected, rtol=1e-4, atol=1e-4)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.models.backbones import Backbone, load_backbone
+from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
@@ -18,11 +18,6 @@ from train.rows.data import Examples, RunSplits
 from train.rows.rows import Rows, Supervision, index_splits
 from train.setup.recipe import OptimSection
 from train.setup.run_log import RUN_LOG
-
-
-@pytest.fixture(scope="module")
-def backbone(small: str) -> Backbone:
-    return load_backbone(small, dtype="float32", device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +31,15 @@ def _plan(
     rows: Rows,
     batch_size: int,
     token_budget: int = 10**6,
-    seed: int = 0,
     *,
     processes: int = 1,
     replayed: int = 0,
-    **optim: Any,
+    whole_questions: bool = False,
 ) -> StepPlan:
-    sizes = {"batch_size": batch_size, "token_budget": token_budget}
-    section = OptimSection.model_validate({"lr": 1.0, **sizes, **optim})
-    return StepPlan(rows, section, seed, processes, replayed)
+    optim = OptimSection(
+        lr=1.0, batch_size=batch_size, token_budget=token_budget, whole_questions=whole_questions
+    )
+    return StepPlan(rows, optim, 0, processes, replayed)
 
 
 @settings(max_examples=40)
@@ -74,13 +69,8 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
     processes: int,
     whole_questions: bool,
 ) -> None:
-    plan = _plan(
-        *(rows, batch_size, token_budget),
-        processes=processes,
-        replayed=replayed,
-        whole_questions=whole_questions,
-    )
-    steps = plan.epoch(0)
+    mixed: dict[str, Any] = {"replayed": replayed, "whole_questions": whole_questions}
+    steps = _plan(rows, batch_size, token_budget, processes=processes, **mixed).epoch(0)
     assert sorted(row for step in steps for micro in step for row in micro) == list(range(50))
     assert len(steps) == -(-50 // batch_size)
     for step in steps:
@@ -91,10 +81,11 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
         assert len(drawn) <= batch_size
         num_replayed = sum(row >= 50 - replayed for row in drawn)
         assert abs(num_replayed - len(drawn) * replayed / 50) < 1
-    single = _plan(rows, batch_size, 10**6, replayed=replayed, whole_questions=whole_questions)
-    assert [sorted(row for micro in step for row in micro) for step in steps] == [
-        sorted(row for micro in step for row in micro) for step in single.epoch(0)
-    ], "processes and budget only decide how a step is cut"
+    of_steps, of_single = (
+        [sorted(row for micro in step for row in micro) for step in each]
+        for each in (steps, _plan(rows, batch_size, **mixed).epoch(0))
+    )
+    assert of_steps == of_single, "processes and budget only decide how a step is cut"
 
 
 @settings(max_examples=60)

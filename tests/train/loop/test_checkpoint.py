@@ -31,30 +31,30 @@ def load_checkpoint(folder: Path, model: Any, optimizer: Any, identity: Any) -> 
     return saved.state
 
 
+def learner(inputs: int = 3, *, bias: bool = True) -> tuple[torch.nn.Linear, torch.optim.AdamW]:
+    model = torch.nn.Linear(inputs, 2, bias=bias)
+    return model, torch.optim.AdamW(model.parameters())
+
+
 def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = learner()
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     for step in (1, 2, 30):
         save_checkpoint(tmp_path, step, model, optimizer, {"best": {}}, {})
     (tmp_path / ".checkpoint-000031.partial").mkdir()  # as a kill would leave it
-    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == [
-        "checkpoint-000002",
-        "checkpoint-000030",
-    ]
+    kept = sorted(path.name for path in tmp_path.glob("checkpoint-*"))
+    assert kept == ["checkpoint-000002", "checkpoint-000030"]
     assert not [path for path in tmp_path.rglob("*") if path.suffix in (".pt", ".bin", ".pkl")]
-    other = torch.nn.Linear(3, 2)
-    fresh = torch.optim.AdamW(other.parameters())
+    other, fresh = learner()
     assert load_checkpoint(tmp_path, other, fresh, {}) == {"step": 30, "best": {}}
     assert torch.equal(other.weight, model.weight)
-    assert torch.equal(fresh.state[other.weight]["exp_avg"],
-                       optimizer.state[model.weight]["exp_avg"])  # fmt: skip
+    moments = fresh.state[other.weight]["exp_avg"], optimizer.state[model.weight]["exp_avg"]
+    assert torch.equal(*moments)
 
 
 def test_copies_of_the_user_are_left_alone(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = learner()
     copies = ("checkpoint-000002.bak", "checkpoint-old", "best-000001-copy")
     for name in copies:
         (tmp_path / name).mkdir()
@@ -69,15 +69,11 @@ def test_copies_of_the_user_are_left_alone(tmp_path: Path) -> None:
     assert stop_message(tmp_path, "again").startswith("stopped at step 1000000; ")
 
 
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    save_checkpoint(tmp_path, 1, model, torch.optim.AdamW(model.parameters()), {}, {})
-    other = torch.nn.Linear(3, 2, bias=False)
+@pytest.mark.parametrize("other", [learner(bias=False), learner(4)])
+def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path, other: Any) -> None:
+    save_checkpoint(tmp_path, 1, *learner(), {}, {})
     with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
-        load_checkpoint(tmp_path, other, torch.optim.AdamW(other.parameters()), {})
-    wider = torch.nn.Linear(4, 2)
-    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
-        load_checkpoint(tmp_path, wider, torch.optim.AdamW(wider.parameters()), {})
+        load_checkpoint(tmp_path, *other, {})
 
 
 def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
@@ -110,7 +106,7 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
 
 
 def test_data_made_anew_is_other_data(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Any
 ) -> None:
     """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
     path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)
@@ -120,9 +116,7 @@ def test_data_made_anew_is_other_data(
     data = tmp_path / "train.jsonl"
     text, hashed = data.read_text(encoding="utf-8"), file_sha256(data)
     write_split(data, examples(24, 1000))
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(arguments)
-    assert f"holds another run (of other sha256.{data})" in capsys.readouterr().err
+    assert f"holds another run (of other sha256.{data})" in refusal(hieval_stage1, arguments)
     data.write_text(text, encoding="utf-8")
 
     fit = Trainer.fit

@@ -1,6 +1,7 @@
 """A killed run ends as if it had not been; which validation is best, and where a run stops."""
 
 import math
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,16 @@ from train.loop.sharding import learning_rate
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
 from train.setup.recipe import OptimSection
+
+
+def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: Iterable[float]) -> None:
+    """Validations measure these in turn, the one before the first step included."""
+    measured = iter(nlls)
+    monkeypatch.setattr(
+        FocalObjective,
+        "measure",
+        lambda self, runner, rows: Measured({"accuracy": 0.5, "nll": next(measured)}, [True] * 6),
+    )
 
 
 @pytest.mark.parametrize("killed_at", [4, 8])
@@ -48,15 +59,14 @@ def test_resuming_is_exact(small: str, tmp_path: Path, killed_at: int) -> None:
     assert whole.progress.step == resumed.progress.step == 12
     assert whole.progress.history == resumed.progress.history
     assert whole.progress.chosen == resumed.progress.chosen
-    for file in ("adapter.safetensors", "optimizer.safetensors"):
-        expected = load_file(tmp_path / "whole" / "checkpoint-000012" / file)
-        resumed_tensors = load_file(tmp_path / "broken" / "checkpoint-000012" / file)
-        assert expected.keys() == resumed_tensors.keys()
-        assert all(torch.equal(expected[name], resumed_tensors[name]) for name in expected)
-    step = int(whole.progress.chosen["step"])
-    best = [load_file(best_folder(tmp_path / run, step) / "adapter_model.safetensors")
-            for run in ("whole", "broken")]  # fmt: skip
-    assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
+    best = best_folder(Path(), int(whole.progress.chosen["step"]))
+    for name in (
+        "checkpoint-000012/adapter.safetensors",
+        "checkpoint-000012/optimizer.safetensors",
+        f"{best}/adapter_model.safetensors",
+    ):
+        expected, found = (load_file(tmp_path / run / name) for run in ("whole", "broken"))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
@@ -73,18 +83,13 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
         if self.progress.step == 6:
             raise KilledError
 
-    likelihoods = count(0, -1)
-    monkeypatch.setattr(
-        FocalObjective,
-        "measure",
-        lambda self, runner, rows: Measured({"nll": next(likelihoods)}, []),
-    )
+    _scripted(monkeypatch, count(0, -1))
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Trainer, "validate", validate_and_die)
         trainer(settings, small, examples(16)).fit()
     resumed = trainer(settings, small, examples(16))
     state = load_checkpoint(
-        tmp_path, resumed.runner.unwrapped, resumed.optimizer.optimizer, resumed.identity
+        tmp_path, resumed.tree_model, resumed.optimizer.optimizer, resumed.identity
     )
     assert (state["step"], state["chosen"]["step"]) == (4, 3)
     at_three, at_six = (load_file(best_folder(tmp_path, step) / "adapter_model.safetensors")
@@ -94,29 +99,11 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
 
 
-def _validations(*scores: tuple[float | None, float]) -> list[dict[str, float]]:
-    history: list[dict[str, float]] = []
-    for step, (accuracy, nll) in enumerate(scores):
-        entry: dict[str, Any] = {"step": step, "val_nll": nll}
-        history += [{"step": step, "train_loss": 0.0}]
-        history.append(entry | ({} if accuracy is None else {"val_accuracy": accuracy}))
-    return history
-
-
 def test_scores_that_are_not_numbers_are_the_worst() -> None:
     nothing = {"val_accuracy": 0.9, "val_nll": float("nan")}
-    assert selection_key({"val_accuracy": 0.1, "val_nll": 9.0}) > selection_key(nothing)
-    assert validations_without_gain(_validations((0.9, float("nan")), (0.1, 9.0))) == 0
-
-
-def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: list[float]) -> None:
-    """Validations measure these in turn, the one before the first step included."""
-    measured = iter(nlls)
-    monkeypatch.setattr(
-        FocalObjective,
-        "measure",
-        lambda self, runner, rows: Measured({"accuracy": 0.5, "nll": next(measured)}, [True] * 6),
-    )
+    bad = {"val_accuracy": 0.1, "val_nll": 9.0}
+    assert selection_key(bad) > selection_key(nothing)
+    assert validations_without_gain([nothing, {"train_loss": 0.0}, bad]) == 0
 
 
 def test_a_run_stops_when_validations_get_no_better(

@@ -16,14 +16,8 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 
 from tests.tiny import save_picture
-from tests.train.made_up import example, examples, recipe, trainer
-from train.loop.checkpoint import trainable
+from tests.train.made_up import adapter_of, example, examples, recipe, trainer
 from train.methods.trainer import Trainer
-
-
-def _learned(learner: Trainer) -> dict[str, torch.Tensor]:
-    parameters = trainable(learner.runner.unwrapped)
-    return {name: parameter.detach().clone() for name, parameter in parameters.items()}
 
 
 def _end(accelerator: Accelerator) -> None:
@@ -61,7 +55,7 @@ def take_steps(
     scores = torch.tensor(np.array(learner.runner.label_logprobs(learner.rows.val)))
     if learner.accelerator.is_main_process:
         processes = str(learner.accelerator.num_processes)
-        tensors = {**_learned(learner), "scores": scores}
+        tensors = {**adapter_of(learner), "scores": scores}
         save_file(tensors, out / "after.safetensors", metadata={"processes": processes})
     _end(learner.accelerator)
 
@@ -78,7 +72,7 @@ def with_own_folders(backbone: str, out: Path) -> None:
     learner = of_four_steps(backbone, out / rank, optim__token_budget=100)
     learner.fit()
     assert learner.progress.step == 4
-    save_file(_learned(learner), out / f"{rank}.safetensors")
+    save_file(adapter_of(learner), out / f"{rank}.safetensors")
     _end(learner.accelerator)
 
 

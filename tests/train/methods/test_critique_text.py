@@ -33,11 +33,6 @@ from train.setup.starting_adapter import with_adapter
 PAIR = get_task("truthful-pair")
 
 
-@pytest.fixture(scope="module")
-def backbone(small: str) -> Backbone:
-    return load_backbone(small, dtype="float32", device="cpu")
-
-
 def _rows(backbone: Backbone, examples: list[LabelledExample]) -> Rows:
     return Rows(examples, TextSupervision(Encoder(backbone)), "train")
 
@@ -101,33 +96,28 @@ def test_log_probabilities_and_gradients_without_full_logits(
         assert loss.item() == pytest.approx(expected, rel=1e-5)
         loss.backward()
         gradients.append({n: p.grad for n, p in adapted.named_parameters() if "lora_B" in n})
-    for name, gradient in gradients[1].items():
-        assert gradient.abs().max() > 1e-3
-        torch.testing.assert_close(gradients[0][name], gradient, rtol=1e-4, atol=1e-4)
+    assert all(gradient.abs().max() > 1e-3 for gradient in gradients[1].values())
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
     assert objective.denominator(*rows.weights(range(3))) == sum(
         row.example.weight * len(row.tree.paths[0]) for row in rows
     )
 
 
-def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
-    rows = {
-        "train": [critique_pair(i) for i in range(32)],
-        "val": [critique_pair(i) for i in range(100, 106)],
-    }
-    return recipe_file(
-        folder,
-        backbone,
-        rows,
+def _pairs(**ends: tuple[int, int]) -> dict[str, list[LabelledExample]]:
+    return {split: [critique_pair(i) for i in range(*of_split)] for split, of_split in ends.items()}
+
+
+def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:
+    path = recipe_file(
+        tmp_path,
+        small,
+        _pairs(train=(0, 32), val=(100, 106)),
         data={"allow_overlap": True},
         adapter={"r": 8, "alpha": 16},
         optim={"token_budget": 800, "epochs": 3},
         run={"eval_every": 4},
-        **overrides,
     )
-
-
-def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:
-    truthful_judge.main(["--config", str(_write_recipe(tmp_path, small))])
+    truthful_judge.main(["--config", str(path)])
     history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
     watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
     assert watched[-1] < 0.7 * watched[0]
@@ -210,30 +200,22 @@ TASK = "truthful-pure-label"
 def run(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run folder of a judge that learned the labels of rows of ``truthful-pair``."""
     folder = tmp_path_factory.mktemp("pure_label")
-    starts = {"train": (0, 16), "val": (100, 104)}
-    rows = {name: [critique_pair(i) for i in range(*ends)] for name, ends in starts.items()}
+    rows = _pairs(train=(0, 16), val=(100, 104))
     path = recipe_file(folder, small, rows, task=TASK, data={"allow_overlap": True})
     truthful_judge.main(["--config", str(path)])
     return folder / "run"
 
 
-def _evaluate(run: Path, out: Path, *options: str) -> Any:
-    data = str(run.parent / "train.jsonl")
-    return CliRunner().invoke(
-        app, ["eval", str(run), "--data", data, "--out", str(out), "--no-zero-shot", *options]
-    )
-
-
 def test_it_is_evaluated_on_its_own_training_table(run: Path, tmp_path: Path) -> None:
-    result = _evaluate(run, tmp_path, "--task", TASK)
+    """Its rows are of ``truthful-pair``, so the option is needed, as the error without it says."""
+    data, out = str(run.parent / "train.jsonl"), str(tmp_path)
+    command = ["eval", str(run), "--data", data, "--out", out, "--no-zero-shot"]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 1
+    assert f"(--task {TASK})" in refused.output
+    result = CliRunner().invoke(app, [*command, "--task", TASK])
     assert result.exit_code == 0, result.output
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert (report["n"], report["coverage"]) == (16, 1.0)
     rows = (tmp_path / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(row)["rubric"] for row in rows} == {f"{TASK}/plain"}
-
-
-def test_without_the_option_the_error_names_it(run: Path, tmp_path: Path) -> None:
-    result = _evaluate(run, tmp_path)
-    assert result.exit_code == 1
-    assert f"not 'truthful-pair'; set task to '{TASK}' (--task {TASK})" in result.output

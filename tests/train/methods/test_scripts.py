@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accelerate.state import AcceleratorState
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -12,8 +13,7 @@ from cli.main import app
 from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
 from tests.tiny import save_picture
-from tests.train.made_up import critique_pair, recipe_file, write_split
-from tests.train.methods.made_up import labelled_pair, write_recipe
+from tests.train.made_up import critique_pair, labelled_pair, recipe_file, write_split
 from train import critique_dpo, critique_grpo, truthful_judge
 from train.launch.run_plan import plan_run
 from train.methods.dpo import Drawing
@@ -24,6 +24,31 @@ SECTIONS: dict[str, Any] = {
     "critique_dpo": {"dpo": {"least_margin": 0.0}},
     "critique_grpo": {"critiques": {"drawn": 2, "max_tokens": 6, "micro_batch": 4}},
 }
+
+
+def write_recipe(folder: Path, backbone: str, **sections: Any) -> Path:
+    """Write a recipe in float32, with rows for all splits; sections are merged."""
+    parts = {"train": (0, 8), "val": (100, 3), "cal": (200, 6), "test": (300, 4)}
+    labels = {5: {"label": "None"}}  # calibrations need every label
+    rows = {
+        name: [
+            labelled_pair(
+                start + i,
+                question=f"Which {name} river {i}?",
+                critique_tokens=6,
+                **labels.get(i, {}),
+            )
+            for i in range(count)
+        ]
+        for name, (start, count) in parts.items()
+    }
+    given: dict[str, Any] = {
+        "critiques": {"drawn": 2, "max_tokens": 6},
+        "optim": {"batch_size": 4},
+        "run": {"log_every": 1},
+    }
+    merged = {name: given.get(name, {}) | sections.get(name, {}) for name in given | sections}
+    return recipe_file(folder, backbone, rows, **merged)
 
 
 @pytest.fixture(scope="module")
@@ -44,19 +69,11 @@ def run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Run folder of a script."""
-    from accelerate.state import AcceleratorState
-
-    AcceleratorState._reset_state(reset_partial_state=True)
     folder = tmp_path_factory.mktemp(request.param)
     more = {"adapter": {"init": str(start)}, "run": {"select": "last"}}
-    path = write_recipe(folder, small, **more, **SECTIONS[request.param])
-    SCRIPTS[request.param].main(["--config", str(path)])
+    write_recipe(folder, small, **more, **SECTIONS[request.param])
+    start_again(folder / "run")
     return folder / "run"
-
-
-def _history(run: Path) -> list[dict[str, float]]:
-    entries: list[dict[str, float]] = json.loads((run / "history.json").read_text("utf-8"))
-    return entries
 
 
 def test_the_adapter_has_learned(run: Path, start: Path) -> None:
@@ -67,7 +84,7 @@ def test_the_adapter_has_learned(run: Path, start: Path) -> None:
 
 
 def test_the_history_has_losses_and_validations(run: Path) -> None:
-    entries = _history(run)
+    entries = json.loads((run / "history.json").read_text("utf-8"))
     validations = [entry for entry in entries if "val_nll" in entry]
     assert [entry["step"] for entry in validations] == [0, 1, 2]
     assert all({"val_accuracy", "val_flips"} <= entry.keys() for entry in validations)
@@ -93,9 +110,7 @@ def test_custos_eval_reads_it(run: Path, tmp_path: Path) -> None:
 
 
 def start_again(run: Path, *keys: str) -> None:
-    """Give the command of a run once more."""
-    from accelerate.state import AcceleratorState
-
+    """Give the command of a run, perhaps once more."""
     AcceleratorState._reset_state(reset_partial_state=True)
     script = next(name for name in SCRIPTS if run.parent.name.startswith(name))
     SCRIPTS[script].main(["--config", str(run.parent / "tiny.yaml"), *keys])
@@ -181,9 +196,8 @@ def test_every_pass_takes_every_row(
     assert taken[:num_items] != taken[num_items : 2 * num_items]
 
 
+@pytest.mark.parametrize("run", ["critique_dpo"], indirect=True)
 def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not run.parent.name.startswith("critique_dpo"):
-        pytest.skip("GRPO has rewards, no preferences")
     monkeypatch.setattr(Drawing, "fill", lambda *_: pytest.fail("drawn again"))
     again = run.parent / "again"
     start_again(run, f"dpo.preferences={run / 'preferences.jsonl'}", f"run.output={again}")
@@ -192,42 +206,31 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("script", "keys", "words"),
+    ("script", "key", "words"),
     [
-        ("critique_dpo", ["run.quantization=nf4"], "run.quantization"),
-        ("critique_grpo", ["run.patience=2"], "run.patience is not for this script"),
-        ("critique_dpo", ["optim.token_budget=64"], "optim.token_budget is not for this script"),
-        ("critique_grpo", ["run.workers=2"], "run.workers is not for this script"),
-        ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
-        ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
+        ("critique_grpo", "run.patience=2", "run.patience is not for this script"),
+        ("critique_dpo", "optim.token_budget=64", "optim.token_budget is not for this script"),
+        ("critique_grpo", "critiques.drawn=1", "critiques.drawn"),
+        ("critique_dpo", "dpo.least_margin=50", "no two critiques differ so much"),
     ],
 )
 def test_what_is_refused(
-    script: str,
-    keys: list[str],
-    words: str,
-    small: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    script: str, key: str, words: str, small: str, tmp_path: Path, refusal: Any
 ) -> None:
     path = write_recipe(tmp_path, small, **SECTIONS[script])
-    with pytest.raises(SystemExit) as ended:
-        SCRIPTS[script].main(["--config", str(path), *keys])
-    assert ended.value.code == 2
-    assert words in capsys.readouterr().err
+    assert words in refusal(SCRIPTS[script], ["--config", str(path), key])
 
 
 def test_rows_of_one_id_are_not_drawn_of(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: str, tmp_path: Path, refusal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files that number their rows: critiques of one row would be trained on with another."""
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     path = write_recipe(tmp_path, small)
     more = [labelled_pair(i, question=f"Which lake {i}?") for i in (9, 2)]
     files = [str(tmp_path / "train.jsonl"), write_split(tmp_path / "more.jsonl", more)]
-    with pytest.raises(SystemExit):
-        critique_dpo.main(["--config", str(path), f"data.train={json.dumps(files)}"])
-    assert "field 'id': two rows of split 'train' have the id '2'" in capsys.readouterr().err
+    error = refusal(critique_dpo, ["--config", str(path), f"data.train={json.dumps(files)}"])
+    assert "field 'id': two rows of split 'train' have the id '2'" in error
 
 
 @pytest.mark.parametrize("recipe", ["embedded/pair_dpo", "embedded/pair_grpo"])
@@ -236,16 +239,14 @@ def test_their_steps_are_not_planned(recipe: str) -> None:
         plan_run(recipe, [], gpus=1, memory=80, rate=None, tokens_per_row=600)
 
 
-def test_one_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_process(monkeypatch: pytest.MonkeyPatch, refusal: Any) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     for script in SCRIPTS.values():
-        with pytest.raises(SystemExit):
-            script.main([])
-        assert "--processes 1" in capsys.readouterr().err
+        assert "--processes 1" in refusal(script, [])
 
 
 def test_rows_that_grpo_cannot_take(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: str, tmp_path: Path, refusal: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     picture = save_picture(tmp_path / "a.png", 60, 50)
@@ -256,6 +257,4 @@ def test_rows_that_grpo_cannot_take(
         path = write_recipe(tmp_path, small)
         rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
         write_split(tmp_path / "train.jsonl", rows)
-        with pytest.raises(SystemExit):
-            critique_grpo.main(["--config", str(path)])
-        assert words in capsys.readouterr().err
+        assert words in refusal(critique_grpo, ["--config", str(path)])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from judging.models.backbones import empty_model, load_backbone
+from judging.models.backbones import Backbone, empty_model
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
@@ -34,7 +34,7 @@ from train.plan.planner import (
     longest,
     row_sizes,
 )
-from train.plan.step_memory import StepSize, step_memory
+from train.plan.step_memory import RowSize, step_memory
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
 
@@ -60,16 +60,17 @@ def _decide(settings: Recipe, rows: Rows, memory: float | None = None) -> bool:
     return decided.run.gradient_checkpointing
 
 
-def _rows(small: str) -> Rows:
-    return encoded(load_backbone(small, dtype="float32", device="cpu"), examples(24))
+@pytest.fixture
+def rows(backbone: Backbone) -> Rows:
+    return encoded(backbone, examples(24))
 
 
-def test_a_gpu_that_a_step_would_fill_gets_it(small: str, tmp_path: Path) -> None:
+def test_a_gpu_that_a_step_would_fill_gets_it(small: str, rows: Rows, tmp_path: Path) -> None:
     """The boundary is where ``custos plan`` has it, with the same rows."""
     path = write_recipe(tmp_path, small, **LONG)
     off = plan_run(str(path), ["run.gradient_checkpointing=false"], gpus=1, memory=80, rate=None)
     fitting = off.memory.total / SHARE_TO_FILL
-    settings, rows = recipe(tmp_path / "run", small, **LONG), _rows(small)
+    settings = recipe(tmp_path / "run", small, **LONG)
     for memory, expected in ((1.001 * fitting, False), (0.999 * fitting, True)):
         planned = plan_run(str(path), [], gpus=1, memory=memory / GIB, rate=None)
         assert planned.checkpointing is expected
@@ -80,9 +81,9 @@ def test_a_gpu_that_a_step_would_fill_gets_it(small: str, tmp_path: Path) -> Non
 
 
 def test_a_cpu_needs_it_for_a_large_backbone_alone(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, rows = recipe(tmp_path / "run", small), _rows(small)
+    settings = recipe(tmp_path / "run")
     monkeypatch.setattr(planner, "machine_memory", lambda: 0.01)
     assert not _decide(settings, rows)
     monkeypatch.setattr(planner, "SMALL", 0)
@@ -92,12 +93,11 @@ def test_a_cpu_needs_it_for_a_large_backbone_alone(
 
 
 def test_a_resumed_run_keeps_it(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: str, rows: Rows, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(name: str, **keys: Any) -> FocalRecipe:
         return recipe(tmp_path / name, small, **keys)
 
-    rows = _rows(small)
     for name, keys, expected in (
         ("on", {"run__gradient_checkpointing": True}, True),
         ("off", {}, False),
@@ -117,19 +117,12 @@ def test_a_resumed_run_keeps_it(
 
 
 @pytest.mark.parametrize("kind", ["focal", "pictures"])
-def test_the_largest_rows_stand_for_all(kind: str, small: str, tmp_path: Path) -> None:
+def test_the_largest_rows_stand_for_all(kind: str, backbone: Backbone, tmp_path: Path) -> None:
     data = examples(20)
     if kind == "pictures":
         wide = example(6, task="hieval-ea", images=(save_picture(tmp_path / "b.png", 200, 90),))
         data = [*analysed(tmp_path, 12), wide]
-    backbone = load_backbone(small, dtype="float32", device="cpu")
-    rows, config = encoded(backbone, data), backbone.model.config
-    file = tmp_path / "train.jsonl"
-    file.write_text("".join(row.model_dump_json() + "\n" for row in data), encoding="utf-8")
-    settings = recipe(tmp_path / "run", small, data__train=[str(file)], data__val=str(file))
-    settings = settings.model_copy(
-        update={"data": settings.data.model_copy(update={"allow_overlap": True})}
-    )
+    rows, config, settings = encoded(backbone, data), backbone.model.config, recipe(tmp_path)
     every = longest(row_sizes(data, rows.supervision, settings, config))
     largest = largest_rows(rows, settings, config)
     assert len(largest) < len(data)
@@ -153,8 +146,7 @@ TOTALS = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_published_checkpoint_has_its_parameters(name: str) -> None:
-    model = empty_model(published_config(name))
-    assert sum(parameter.numel() for parameter in model.parameters()) == TOTALS[name]
+    assert empty_model(published_config(name)).num_parameters() == TOTALS[name]
 
 
 def _planned_and_measured(
@@ -187,16 +179,11 @@ def test_weights_of_4_bits_and_moments_of_8_take_less() -> None:
     config.text_config.num_hidden_layers = layers = 4
     hidden, inner, heads = 2048, 11008, 256
     layer = 2 * hidden * hidden + 2 * hidden * heads + 3 * hidden * inner
-    size = StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2)
-    plain = recipe(Path("run"), run__precision="bf16")
-    small = recipe(
-        Path("run"),
-        run__precision="bf16",
-        run__quantization="nf4",
-        optim__optimizer="paged_adamw_8bit",
-    )
+    size = RowSize("rows", 0, 16, 1, LabelTree.build(["a"], [[1, 2]]), 2)
+    smaller = {"run__quantization": "nf4", "optim__optimizer": "paged_adamw_8bit"}
     before, after = (
-        step_memory(config, each, size, bf16=True, gpu=True) for each in (plain, small)
+        step_memory(config, recipe(Path("run"), "unused", **keys), size, bf16=True, gpu=True)
+        for keys in ({}, smaller)
     )
     saved = layers * layer * (2 - (4 + 8 / 64 + 32 / (64 * 256)) / 8)
     assert before.weights - after.weights == pytest.approx(saved, rel=1e-6)

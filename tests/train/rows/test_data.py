@@ -37,11 +37,9 @@ from train.setup.recipe import DataSection
 
 
 def _section(folder: Path, **fields: Any) -> DataSection:
-    given = {
-        "train": [write_split(folder / "train.jsonl", examples(6))],
-        "val": write_split(folder / "val.jsonl", examples(4, 100)),
-    }
-    return DataSection.model_validate(given | fields)
+    train = write_split(folder / "train.jsonl", examples(6))
+    val = write_split(folder / "val.jsonl", examples(4, 100))
+    return DataSection.model_validate({"train": train, "val": val, **fields})
 
 
 def test_splits_are_read_in_order(tmp_path: Path) -> None:
@@ -55,7 +53,7 @@ def test_splits_are_read_in_order(tmp_path: Path) -> None:
 def test_rows_decided_by_rule_are_not_trained_on_but_tested(tmp_path: Path) -> None:
     rows = [example(0), example(1, responses=("  ",)), example(2)]
     path = write_split(tmp_path / "holes.jsonl", rows)
-    splits = read_splits(_section(tmp_path, train=[path], val=path, test=path))
+    splits = read_splits(_section(tmp_path, train=path, val=path, test=path))
     assert splits.test is not None
     assert [len(rows) for rows in (splits.train, splits.val, splits.test)] == [2, 2, 3]
 
@@ -89,9 +87,8 @@ def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> Non
 def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
     path = write_split(tmp_path / "both.jsonl", rows)
-    section = _section(
-        tmp_path, train=[path], val=path, cal=path, test=path, exclude_answerer="ant"
-    )
+    files = dict.fromkeys(("train", "val", "cal", "test"), path)
+    section = _section(tmp_path, **files, exclude_answerer="ant")
     splits = read_splits(section)
     for split in (splits.train, splits.val, splits.cal):
         assert {row.metadata["answerer"] for row in split or ()} == {"bee"}
@@ -100,15 +97,13 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
         read_splits(section.model_copy(update={"exclude_answerer": "ants"}))
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("val", "no rows to use"), ("cal", "the file has no rows"), ("test", "the file has no rows")],
-)
-def test_an_empty_split_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+@pytest.mark.parametrize("name", ["val", "cal", "test"])
+def test_an_empty_split_is_refused(tmp_path: Path, name: str) -> None:
     decided = [example(0, responses=("",))] if name == "val" else []
     empty = write_split(tmp_path / "empty.jsonl", decided)
-    with pytest.raises(CustosError, match=rf"field 'data\.{name}': {reason}"):
+    with pytest.raises(FieldError) as refused:
         read_splits(_section(tmp_path, **{name: empty}))
+    assert refused.value.field == f"data.{name}"
 
 
 def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
@@ -127,12 +122,10 @@ def test_a_broken_picture_is_named_with_its_row(tmp_path: Path, split: str) -> N
     images = [whole, whole, cut, tmp_path / "none.jpg"]
     rows = [example(i, images=(str(image),)) for i, image in enumerate(images)]
     path = write_split(tmp_path / "pictured.jsonl", rows)
-    files = [path] if split == "train" else path
     with pytest.raises(
-        CustosError,
-        match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is not a readable picture: it",
+        CustosError, match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is n"
     ):
-        read_splits(_section(tmp_path, **{split: files}))
+        read_splits(_section(tmp_path, **{split: path}))
 
 
 EARLIER = examples(90)  # every third Correct
@@ -160,35 +153,22 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     earlier = Path(write_split(tmp_path / "train.jsonl", EARLIER))
     val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
     new = examples(20, 500)
-    splits = with_replay(
-        RunSplits(Examples.write(new), Examples.write(new[:3])),
-        ReplaySection(train=(earlier,), val=val, val_limit=6),
-        0,
-    )
+    new_splits = RunSplits(Examples.write(new), Examples.write(new[:3]))
+    splits = with_replay(new_splits, ReplaySection(train=(earlier,), val=val, val_limit=6), 0)
     assert splits.train[:20] == new
     assert len(splits.train) == 40
     assert splits.replayed == 20
     assert splits.map(lambda rows: rows).replayed == 20
     assert [row.id for row in splits.watched["stage1"]] == [str(i) for i in range(200, 206)]
     assert splits.val == new[:3]
-    assert with_replay(
-        RunSplits(Examples.write(new), Examples.write([])), ReplaySection(), 0
-    ) == RunSplits(Examples.write(new), Examples.write([]))
+    assert with_replay(new_splits, ReplaySection(), 0) == new_splits
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
-    rows = [
-        row.model_copy(update={"metadata": {"answerer": "ant" if i % 2 else "bee"}})
-        for i, row in enumerate(EARLIER)
-    ]
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(90)]
     earlier = Path(write_split(tmp_path / "earlier.jsonl", rows))
-    new = examples(20, 500)
-    splits = with_replay(
-        RunSplits(Examples.write(new), Examples.write([])),
-        ReplaySection(train=(earlier,), val=earlier),
-        0,
-        "ant",
-    )
+    new = RunSplits(Examples.write(examples(20, 500)), Examples.write([]))
+    splits = with_replay(new, ReplaySection(train=(earlier,), val=earlier), 0, "ant")
     for replayed in (splits.train[20:], splits.watched["stage1"]):
         assert {row.metadata["answerer"] for row in replayed} == {"bee"}
 
@@ -200,18 +180,19 @@ def asking(*names: str) -> list[LabelledExample]:
     ]
 
 
-def section(folder: Path, **fields: Any) -> DataSection:
-    splits: dict[str, Any] = {
-        "train": [write_split(folder / "train.jsonl", asking("Elbe", "Danube", "Mississippi"))],
-        "val": write_split(folder / "val.jsonl", asking("Thames")),
-        "cal": write_split(folder / "cal.jsonl", asking("Congo", "Ganges")),
-        "test": write_split(folder / "test.jsonl", asking("Loire", "Mississippi", "Ganges")),
+def overlapping(folder: Path, **fields: Any) -> DataSection:
+    rows = {
+        "train": asking("Elbe", "Danube", "Mississippi"),
+        "val": asking("Thames"),
+        "cal": asking("Congo", "Ganges"),
+        "test": asking("Loire", "Mississippi", "Ganges"),
     }
-    return DataSection.model_validate(splits | fields)
+    files = {split: write_split(folder / f"{split}.jsonl", part) for split, part in rows.items()}
+    return DataSection.model_validate(files | fields)
 
 
 def test_it_is_refused_with_counts_and_the_first_rows(tmp_path: Path) -> None:
-    data = section(tmp_path)
+    data = overlapping(tmp_path)
     with pytest.raises(FieldError) as caught:
         check_overlaps(read_splits(data), data)
     assert caught.value.field == "data.test"
@@ -223,12 +204,9 @@ def test_it_is_refused_with_counts_and_the_first_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("allowed", [True, [["train", "test"], ["test", "cal"]]])
 def test_it_may_be_allowed(tmp_path: Path, allowed: Any) -> None:
-    data = section(tmp_path, allow_overlap=allowed)
-    overlaps = check_overlaps(read_splits(data), data)
-    assert [(o.split, o.other, o.total) for o in overlaps] == [
-        ("test", "train", 1),
-        ("test", "cal", 1),
-    ]
+    data = overlapping(tmp_path, allow_overlap=allowed)
+    overlaps = [(o.split, o.other, o.total) for o in check_overlaps(read_splits(data), data)]
+    assert overlaps == [("test", "train", 1), ("test", "cal", 1)]
 
 
 ALL: tuple[Split, ...] = ("val", "cal", "test")
@@ -246,12 +224,7 @@ def test_sizes_suit_the_number_of_rows(num_rows: int, sizes: tuple[int, int, int
 def test_only_what_is_wanted_is_held_out() -> None:
     rows = [example(i, question=f"Which river {i // 2}?") for i in range(100)]
     splits = hold_out(rows, ["val"])
-    assert {split: len(splits[split]) for split in SPLITS} == {
-        "train": 90,
-        "val": 10,
-        "cal": 0,
-        "test": 0,
-    }
+    assert [len(splits[split]) for split in SPLITS] == [90, 10, 0, 0]
     assert splits == hold_out(rows[::-1], ["val"]), "the order of the rows does not matter"
 
 
@@ -328,44 +301,29 @@ def test_no_row_is_held_out_whose_question_is_near_to_a_learned_one(tmp_path: Pa
     assert held_out and held_out <= set(fresh)
 
 
+def lines_on(table: RunTable, held_out: list[Split], run: Path, earlier: Any = None) -> list[str]:
+    """Write the rows of a run; return what is said of them."""
+    settings: dict[str, Any] = {"allow_dropped": False, "seed": 0, "command": "custos train"}
+    return write_run_data({"train": [table]}, held_out, run, earlier=earlier, **settings).doubles
+
+
 def test_a_run_that_does_not_say_what_it_learned_is_named(tmp_path: Path) -> None:
-    table = tmp_path / "rows.jsonl"
-    write_split(table, [example(i, question=f"Which of the {i} gates?") for i in range(60)])
-
-    def write(earlier: Path, name: str) -> list[str]:
-        return write_run_data(
-            {"train": [RunTable(str(table), TableMapping())]},
-            ALL,
-            tmp_path / name,
-            allow_dropped=False,
-            seed=0,
-            command="custos train",
-            earlier=earlier,
-        ).doubles
-
+    rows = [example(i, question=f"Which of the {i} gates?") for i in range(60)]
+    table = RunTable(write_split(tmp_path / "rows.jsonl", rows), TableMapping())
     unknown, known = tmp_path / "unknown", tmp_path / "known"
     for run in (unknown, known):
         run.mkdir()
     write_question_hashes(known, [])
-    assert [str(unknown) in line for line in write(unknown, "a")] == [True]
-    assert write(known, "b") == []
+    [line] = lines_on(table, [*ALL], tmp_path / "a", unknown)
+    assert str(unknown) in line
+    assert lines_on(table, [*ALL], tmp_path / "b", known) == []
 
 
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
     rows = [f"Question {i // 2}?,x,y,{('Correct', 'Wrong')[i % 2]}\n" for i in range(24)]
-    table = tmp_path / "rows.csv"
-    table.write_text("".join(["question,references,response,label\n", *rows]), encoding="utf-8")
-
-    def write() -> list[str]:
-        return write_run_data(
-            {"train": [RunTable(str(table), TableMapping(reference_mode="any"))]},
-            ["val"],
-            tmp_path / "run",
-            allow_dropped=False,
-            seed=0,
-            command="custos train",
-        ).doubles
-
-    repeated, contradictory = write()
+    file = tmp_path / "rows.csv"
+    file.write_text("".join(["question,references,response,label\n", *rows]), encoding="utf-8")
+    table = RunTable(str(file), TableMapping(reference_mode="any"))
+    repeated, contradictory = lines_on(table, ["val"], tmp_path / "run")
     assert repeated.startswith("12 ") and contradictory.startswith("12 ")
-    assert write() == [], "the folder holds the rows already"
+    assert lines_on(table, ["val"], tmp_path / "run") == [], "it holds the rows already"

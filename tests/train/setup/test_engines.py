@@ -1,6 +1,7 @@
 """Launches that training does not support end on one line, before anything is read or loaded."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,15 +12,12 @@ from train.setup.engines import check_engine, check_processes, launch_file
 
 
 def test_engines_are_refused_before_the_data_is_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, refusal: Any
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_MEGATRON_LM", "1")
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
-    with pytest.raises(SystemExit) as ended:
-        hieval_stage1.main([])  # the recipe's data is not there either
-    assert ended.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and "Megatron-LM is not supported" in line
+    error = refusal(hieval_stage1, [])  # the recipe's data is not there either
+    assert "Megatron-LM is not supported" in error
 
 
 OTHERS = ("MEGATRON_LM", "XLA", "TPU", "MULTI_NPU")
@@ -39,11 +37,8 @@ def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "unset it and .*"),
         (FSDP2, "FSDP_VERSION", "1", "set fsdp_version: 2.*"),
         (FSDP2, "FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
-        (FSDP2, "FSDP_OFFLOAD_PARAMS", "true", "leave it out"),
         (FSDP2, "FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
         (ZERO2, "ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "or use the file fsdp2"),
-        (ZERO2, "ACCELERATE_DEEPSPEED_ZERO_STAGE", "1", "set zero_stage: 2 or use .*"),
-        (ZERO2, "ACCELERATE_DEEPSPEED_CONFIG_FILE", "ds.json", "leave it out"),
         (ZERO2, "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "cpu", "leave it out"),
         (ZERO2, "ACCELERATE_GRADIENT_CLIPPING", "1.0", "set optim.max_grad_norm"),
         (ZERO2, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "choose optim.batch_size and .*"),

@@ -29,12 +29,6 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_defaults_are_the_papers(path: Path) -> None:
-    recipe = parse_recipe(FocalRecipe, path)
-    assert (recipe.adapter.r, recipe.adapter.alpha, recipe.adapter.dropout) == (64, 64, 0.05)
-    assert (recipe.loss.gamma, recipe.loss.t_max) == (1.0, 5.0)
-
-
 @pytest.mark.parametrize(
     ("override", "value"),
     [
@@ -81,9 +75,6 @@ def test_overrides(path: Path, override: str, value: object) -> None:
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
         ("optim.lr=inf", r"field 'optim\.lr': .*finite number \(got 'inf'\)"),
         ("optim.lr=null", r"field 'optim\.lr': .*valid number, got null$"),
-        ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
-        ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),
-        ("loss.gamma=-1", r"field 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
         ("adapter.modules=[x]", r"field 'adapter\.modules\.0': "),
         ("data.train=[]", r"field 'data\.train': .*at least 1 item"),
         ("optim.micro_batch_size=4", r"field 'optim\.micro_batch_size': replaced by optim\.token"),
@@ -112,18 +103,22 @@ def test_a_file_that_is_given_twice(
     assert (f", as a.jsonl and {again}, " in message) is (str(Path(again)) != "a.jsonl")
 
 
-def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"none\.yaml: no such recipe"):
         parse_recipe(FocalRecipe, tmp_path / "none.yaml")
-    path = tmp_path / "x.yaml"
-    path.write_text("backbone: embedded\n", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"x\.yaml: field 'data': Field required"):
-        parse_recipe(FocalRecipe, path)
-    path.write_text("a: [1", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML"):
-        parse_recipe(FocalRecipe, path)
-    path.write_text("optim:\n  lr: 1e-4\n  lr: 5e-4\n", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML: the key 'lr' occurs twice"):
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("backbone: embedded\n", "field 'data': Field required"),
+        ("a: [1", "not valid YAML"),
+        ("optim:\n  lr: 1e-4\n  lr: 5e-4\n", "not valid YAML: the key 'lr' occurs twice"),
+    ],
+)
+def test_a_file_that_is_no_recipe_is_named(path: Path, text: str, message: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CustosError, match=rf"x\.yaml: {message}"):
         parse_recipe(FocalRecipe, path)
 
 
@@ -200,10 +195,13 @@ def test_nine_tenths_of_the_pairs_are_trained_on() -> None:
         assert sum(map(float, shares)) == pytest.approx(0.1)
 
 
-def test_the_published_keys_of_hieval() -> None:
+def test_the_published_keys_of_hieval(path: Path) -> None:
     one, two = _values("hieval_stage1"), _values("hieval_stage2")
+    default = parse_recipe(FocalRecipe, path).model_dump()
     assert one["adapter"] == {"r": 64, "alpha": 64, "dropout": 0.05}
     assert one["loss"] == {"gamma": 1.0, "t_max": 5.0}
+    for section in ("adapter", "loss"):
+        assert one[section].items() <= default[section].items()
     assert (one["optim"]["lr"], two["optim"]["lr"]) == (5e-5, 5e-5)
     assert (two["loss"]["unlikelihood"], two["replay"]["rho"]) == (0.3, 1.0)
 

@@ -87,16 +87,12 @@ def test_a_shipped_judge_is_found_by_name_from_any_folder(
     assert started.adapter.init_folder == Path("embedded-qs")
 
 
-def test_a_missing_folder_is_named_before_the_backbone_loads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_folder_is_named_before_the_backbone_loads(tmp_path: Path, refusal: Any) -> None:
     with pytest.raises(Missing):
         with_shape_of_init(_from(tmp_path, tmp_path / "none"))
     path = write_recipe(tmp_path, "/no/such/backbone")
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
-    error_text = capsys.readouterr().err
-    assert error_text.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
+    error = refusal(hieval_stage1, ["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
+    assert error.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
 
 
 @pytest.mark.parametrize(
@@ -119,14 +115,8 @@ def test_a_damaged_adapter_is_named(
 
 def test_a_run_records_what_it_started_from(small: str, tmp_path: Path, init: Path) -> None:
     path = write_recipe(tmp_path, small, data__cal=None, data__test=None, optim__max_steps=1)
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    values["adapter"] = {"init": str(init), "dropout": 0.0}
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    hieval_stage1.main(["--config", str(path)])
+    hieval_stage1.main(["--config", str(path), f"adapter={{init: {init}, dropout: 0.0}}"])
     resolved = yaml.safe_load((tmp_path / "run" / "recipe.yaml").read_text(encoding="utf-8"))
-    assert {key: resolved["adapter"][key] for key in ("r", "alpha", "modules")} == {
-        "r": 2,
-        "alpha": 6,
-        "modules": ["q", "down"],
-    }
+    shape = {"r": 2, "alpha": 6, "modules": ["q", "down"]}
+    assert shape.items() <= resolved["adapter"].items()
     assert str(init / "adapter_model.safetensors") in resolved["provenance"]["sha256"]

@@ -19,26 +19,24 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from judging.models.backbones import load_backbone
-from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
-from losses import BradleyTerryLoss
 from tests.tiny import Family, save_picture
-from tests.train.made_up import analysed, critique_pair, example, killed_after, recipe
+from tests.train.made_up import analysed, critique_pair, example, killed_after, recipe_of, trainer
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
-from train.loop.checkpoint import run_identity
-from train.loop.objective import Objective
-from train.loop.sharding import first_device, make_accelerator, whole
-from train.methods.critique import TextObjective, TextSupervision
-from train.methods.focal import FocalObjective, FocalRecipe
-from train.methods.joint import JointObjective
-from train.methods.reward import PairSupervision, RewardObjective
+from train.loop.sharding import whole
+from train.methods.base import LossMethod
+from train.methods.critique import Critique
+from train.methods.focal import Focal
+from train.methods.joint import Joint
+from train.methods.reward import Reward
 from train.methods.trainer import Trainer
-from train.rows.rows import IndexedSplits, Rows, Supervision
 from train.setup.engines import FSDP, ZERO
+from train.setup.recipe import Recipe
 from train.setup.run_log import RUN_LOG
-from train.setup.starting_adapter import with_adapter
 
+METHODS: dict[str, type[LossMethod]] = {
+    **{"focal": Focal, "joint": Joint, "text": Critique, "reward": Reward}
+}
 STEPS = 3
 FAMILIES: tuple[Family, ...] = ("qwen2_5_vl", "qwen3_vl")
 
@@ -84,29 +82,13 @@ def rows(kind: str, folder: Path, count: int, start: int = 0) -> list[LabelledEx
     ]
 
 
-def _objective(kind: str, train: list[LabelledExample]) -> Objective:
-    if kind == "focal":
-        return FocalObjective.for_examples(train, gamma=1.0, t_max=5.0, weighting="sqrt")
-    if kind == "joint":
-        return JointObjective(0.3, "sampled", "whole", seed=0)
-    return TextObjective() if kind == "text" else RewardObjective(BradleyTerryLoss(0.0))
-
-
-def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision, Supervision]:
-    """Return what is read in training, and in validations."""
-    if kind == "text":
-        return TextSupervision(encoder), TextSupervision(encoder, with_labels=True)
-    one = PairSupervision(encoder) if kind == "reward" else Supervision(encoder)
-    return one, one
-
-
-def settings(case: Case, out: Path) -> FocalRecipe:
+def settings(case: Case, out: Path) -> Recipe:
     """Keys under which a wrong scale of the gradient shows: it is clipped, but not by much."""
     keys: dict[str, Any] = {
         **{"optim__max_steps": STEPS, "optim__warmup_ratio": 0.0, "optim__max_grad_norm": 0.5},
         **{"run__log_every": 1, "run__save_every": 1, "run__eval_every": 2, "run__trackers": []},
     }
-    return recipe(out, **(keys | dict(case.keys)))
+    return recipe_of(METHODS[case.kind].recipe_class, out, **(keys | dict(case.keys)))
 
 
 def learner(
@@ -115,21 +97,9 @@ def learner(
     """Return a trainer of a case, on rows of its own or on given ones."""
     out.mkdir(parents=True, exist_ok=True)
     chosen = settings(case, out)
-    accelerator = make_accelerator(chosen.run)
-    backbone = load_backbone(
-        backbone_folder, dtype="float32", device="cpu", held_on=first_device(accelerator)
-    )
-    size = chosen.optim.batch_size
-    train = train or rows(case.kind, out, max(12, STEPS * size))
-    for_training, for_validation = _supervisions(case.kind, Encoder(backbone))
-    splits = IndexedSplits(
-        Rows(train, for_training, "train"),
-        Rows(rows(case.kind, out, 10, 900), for_validation, "val"),
-        {},
-    )
-    adapted, identity = with_adapter(backbone, chosen), run_identity(chosen, "tiny", {})
-    objective = _objective(case.kind, train)
-    return Trainer(chosen, adapted, splits, objective, accelerator, identity)
+    train = train or rows(case.kind, out, max(12, STEPS * chosen.optim.batch_size))
+    val = rows(case.kind, out, 10, 900)
+    return trainer(chosen, backbone_folder, train, val, METHODS[case.kind])
 
 
 def run(case: Case, backbone_folder: str, out: Path) -> None:
@@ -149,10 +119,10 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
 
 def held(trained: Trainer) -> dict[str, float]:
     """Bytes that this process holds of a model and its optimizer, and its share of the layers."""
-    for module in trained.runner.unwrapped.modules():
+    for module in trained.tree_model.modules():
         if isinstance(module, FSDPModule):
             module.reshard()  # what belongs to no layer is still whole after a validation
-    named = dict(trained.runner.unwrapped.named_parameters())
+    named = dict(trained.tree_model.named_parameters())
     layers = [p for name, p in named.items() if ".layers." in name]
     learnt = [p for p in named.values() if p.requires_grad]
     stepped = [p for group in trained.optimizer.param_groups for p in group["params"]]

@@ -24,7 +24,7 @@ from tests.train.plan.measured import long_rows, planned_step
 from tests.train.sharding import learners
 from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run, settings
 from train.launch.run_plan import backbone_config
-from train.plan.step_memory import StepSize, step_memory
+from train.plan.step_memory import RowSize, step_memory
 from train.setup.engines import FSDP, ZERO
 
 GRADIENT = 1e-5
@@ -36,9 +36,11 @@ ADAPTER = 1e-3
 EVERY = list({str(case): case for case in [*QUICK, *SLOW]}.values())
 CASES = {"quick": QUICK, "slow": SLOW, ZERO: EVERY}
 Together = Callable[[str], Path]
-divides_moments = pytest.mark.skipif(
-    find_spec("deepspeed") is None, reason="DeepSpeed is not installed"
+MOMENTS = (
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("deepspeed") is None, reason="DeepSpeed is not installed"),
 )
+"""Marks of what needs processes that divide moments."""
 
 
 @pytest.fixture(scope="module")
@@ -57,43 +59,25 @@ def together(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) ->
     return made
 
 
-@pytest.mark.parametrize("case", QUICK, ids=str)
+@pytest.mark.parametrize(
+    ("cases", "case"),
+    [
+        *(pytest.param("quick", case, id=str(case)) for case in QUICK),
+        *(pytest.param("slow", case, id=str(case), marks=pytest.mark.slow) for case in SLOW),
+        *(pytest.param(ZERO, case, id=f"zero2-{case}", marks=MOMENTS) for case in EVERY),
+    ],
+)
 def test_the_steps_are_those_of_one_process(
-    case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
+    cases: str, case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
 ) -> None:
-    check(case, together("quick") / str(case), tiny_folders, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", SLOW, ids=str)
-def test_so_are_those_of_every_stage_and_family(
-    case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
-) -> None:
-    check(case, together("slow") / str(case), tiny_folders, tmp_path)
-
-
-@pytest.mark.slow
-@divides_moments
-@pytest.mark.parametrize("case", EVERY, ids=str)
-def test_so_are_those_of_processes_that_divide_moments(
-    case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
-) -> None:
-    divided = together(ZERO) / str(case)
-    check_steps(case, divided, tiny_folders, tmp_path)
-    assert held(divided)["weights"] == held(tmp_path)["weights"]
-    assert held(divided)["optimizer"] == pytest.approx(held(tmp_path)["optimizer"] / 2, abs=64)
-
-
-def check(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
-    """Compare a run of two processes that shared the model with the same run of one."""
-    check_steps(case, shared, tiny_folders, tmp_path)
-    assert held(tmp_path)["share"] == 1
-    assert held(shared)["share"] == pytest.approx(0.5, abs=0.05)
-
-
-def check_steps(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
-    """Compare the steps of two processes with those of one."""
+    shared = together(cases) / str(case)
     run(case, tiny_folders(case.family), tmp_path)
+    of_two, of_one = held(shared), held(tmp_path)
+    if cases == ZERO:
+        assert of_two["weights"] == of_one["weights"]
+        assert of_two["optimizer"] == pytest.approx(of_one["optimizer"] / 2, abs=64)
+    else:
+        assert (of_one["share"], of_two["share"]) == (1, pytest.approx(0.5, abs=0.05))
     gradients = [load_file(folder / "gradients.safetensors") for folder in (shared, tmp_path)]
     assert relative_error(*gradients) < GRADIENT
     for name in ("train_loss", "grad_norm"):
@@ -114,7 +98,7 @@ def test_a_process_holds_what_is_planned(
     planned = step_memory(
         backbone_config(tiny_folders(family)),
         settings(case, tmp_path),
-        StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2),
+        RowSize("rows", 0, 16, 1, LabelTree.build(["a"], [[1, 2]]), 2),
         bf16=False,
         gpu=False,
         sharers=2,
@@ -135,9 +119,7 @@ def test_a_step_takes_what_is_planned(
     assert planned.total == pytest.approx(max(measured), rel=0.15)
 
 
-engines = pytest.mark.parametrize(
-    "cases", ["quick", pytest.param(ZERO, marks=[pytest.mark.slow, divides_moments])]
-)
+engines = pytest.mark.parametrize("cases", ["quick", pytest.param(ZERO, marks=MOMENTS)])
 
 
 @engines

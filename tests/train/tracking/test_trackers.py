@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,33 +93,25 @@ def test_one_bar_on_a_terminal(
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("WANDB_MODE", "MLFLOW_TRACKING_URI", "MLFLOW_RUN_ID"):
         monkeypatch.delenv(variable, raising=False)
-    with monkeypatch.context():
-        yield
 
 
-def _experiment(folder: Path, *names: TrackerName, notes: list[str] | None = None) -> ExperimentLog:
-    accelerator = make_accelerator(recipe(folder, run__trackers=list(names)).run)
-    folder.mkdir(exist_ok=True)
-    return ExperimentLog(accelerator, folder, (notes if notes is not None else []).append)
+def _experiment(folder: Path, name: TrackerName, notes: list[str] | None = None) -> ExperimentLog:
+    accelerator = make_accelerator(recipe(folder, run__trackers=name).run)
+    return ExperimentLog(accelerator, folder, ([] if notes is None else notes).append)
 
 
 def _run_twice(folder: Path, name: TrackerName, **changed: Any) -> None:
     """Steps 1 to 3, killed after the checkpoint of step 2, then steps 3 and 4."""
-    first = _experiment(folder, name)
-    first.start(0, {"optim.lr": 0.1, "data.train": ["a.jsonl"], "optim.max_steps": None})
-    for step in (1, 2, 3):
-        first.log({"train_loss": 1 / step}, step)
-    first.finish()
-    second = _experiment(folder, name)
-    second.start(
-        2, {"optim.lr": 0.1, "data.train": ["a.jsonl"], "optim.max_steps": None, **changed}
-    )
-    for step in (3, 4):
-        second.log({"train_loss": 1 / step}, step)
-    second.finish()
+    config = {"optim.lr": 0.1, "data.train": ["a.jsonl"], "optim.max_steps": None}
+    for begun, steps, keys in ((0, (1, 2, 3), config), (2, (3, 4), config | changed)):
+        log = _experiment(folder, name)
+        log.start(begun, keys)
+        for step in steps:
+            log.log({"train_loss": 1 / step}, step)
+        log.finish()
 
 
 def test_tensorboard_goes_on_at_the_checkpoint(
@@ -159,23 +150,21 @@ def test_wandb_stays_offline_and_goes_on_in_its_run(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("train.tracking.trackers.find_spec", lambda name: None)
-    with pytest.raises(
-        CustosError, match=r"'run\.trackers': .*wandb is not installed: pip install"
-    ):
+    with pytest.raises(CustosError, match=r"'run\.trackers': .*wandb is not installed: pip inst"):
         make_accelerator(recipe(tmp_path, run__trackers="wandb").run)
 
 
 def test_a_tracker_that_fails_does_not_end_training(tmp_path: Path) -> None:
     notes: list[str] = []
-    log = _experiment(tmp_path, "tensorboard", notes=notes)
+    log = _experiment(tmp_path, "tensorboard", notes)
     log.start(0, {})
     [tracker] = log.accelerator.trackers
     tracker.writer = None
     log.log({"train_loss": 1.0}, 1)
     log.log({"train_loss": 1.0}, 2)
     log.finish()
-    assert len(notes) == 1
-    assert notes[0].startswith("warning: tensorboard records no more: ")
+    [note] = notes
+    assert note.startswith("warning: tensorboard records no more: ")
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
@@ -212,10 +201,9 @@ def test_figures_of_every_report(small: str, tmp_path: Path) -> None:
     of_tokens = [r["tokens_per_second"] * s for r, s in zip(reports, seconds, strict=True)]
     assert sum(of_tokens) == pytest.approx(tokens, rel=0.05)
     assert 0 < min(r["padded_share"] for r in reports) < padding / tokens * 3
+    resident = peak_memory(torch.device("cpu")) / 1e9
     for report in reports:
         assert report["grad_norm"] > 0
         assert 0 < report["mfu"] < 1
         assert 0 <= report["data_wait_share"] <= 1
-        assert report["peak_memory_gb"] == pytest.approx(
-            peak_memory(torch.device("cpu")) / 1e9, rel=0.2
-        )
+        assert report["peak_memory_gb"] == pytest.approx(resident, rel=0.2)
