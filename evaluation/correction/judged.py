@@ -147,7 +147,7 @@ def best_label(rubric: str) -> str | None:
 def ranked_scores(rubric: str) -> list[str]:
     """List the scores under a full rubric, best first; none where :func:`best_label` is none."""
     worth = worth_under(rubric)
-    if not worth or get_task(rubric.partition("/")[0]).score_range() is not None:
+    if not worth or get_task(rubric.partition("/")[0]).score_range is not None:
         return []
     best_first = sorted(worth, key=worth.__getitem__, reverse=True)
     return list(dict.fromkeys(map(score_of, best_first)))

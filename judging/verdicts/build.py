@@ -79,7 +79,7 @@ def make_verdict(
         label=score_of(label),
         error_type=type_of(label) or None,
         score=task.score(probabilities),
-        score_range=task.score_range(),
+        score_range=task.score_range,
         probabilities=dict(probabilities),
         marginals=_marginals(probabilities),
         confidence=probabilities[label],
@@ -103,7 +103,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
         label=score_of(ruling.label) if ruling.label else None,
         error_type=type_of(ruling.label or "") or None,
         score=ruling.score,
-        score_range=get_task(request.task).score_range() if ruling.score is not None else None,
+        score_range=get_task(request.task).score_range if ruling.score is not None else None,
         message="; ".join(filter(None, [ruling.message, thoughts_note(request)])),
         **signature,
     )
