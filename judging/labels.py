@@ -102,9 +102,7 @@ def worth_by_place(labels: Iterable[str]) -> dict[str, float]:
 
 
 def labels_option(
-    choices: Mapping[str, Sequence[str]],
-    column: str = "",
-    worth: Mapping[str, float] | None = None,
+    choices: Mapping[str, Sequence[str]], column: str = "", worth: Mapping[str, float] | None = None
 ) -> str | None:
     """Write the option that translates labels, for a shell: ``--labels right=Correct,partly=?``.
 

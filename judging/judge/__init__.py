@@ -38,7 +38,6 @@ from judging.models.gguf_files import GGUF
 from judging.progress import made_ahead
 from judging.scoring.ask_model import (
     GPU_WINDOW,
-    OrderedPrompt,
     PromptGroup,
     ScoredPass,
     encode_groups,
@@ -49,11 +48,7 @@ from judging.scoring.prompts import Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, thoughts_note
-from judging.verdicts.calibration import (
-    CalibrationSet,
-    calibration_key,
-    with_review,
-)
+from judging.verdicts.calibration import CalibrationSet, calibration_key, with_review
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -404,18 +399,15 @@ class _Stream:
     ) -> list[Verdict]:
         """Return the verdicts of an encoded window, in order."""
         judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
-
-        def report(prompt: OrderedPrompt, piece: str) -> None:
-            if on_text:
-                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
-
-        def wanted(prompt: OrderedPrompt) -> bool:
-            return is_wanted is None or is_wanted(window[prompt.request_index])
-
-        hooks = (report if on_text else None, wanted if is_wanted else None)
+        report = on_text and (
+            lambda prompt, piece: on_text(
+                window[prompt.request_index], Pass(order=prompt.order), piece
+            )
+        )
+        wanted = is_wanted and (lambda prompt: is_wanted(window[prompt.request_index]))
         for group in groups:
             for index, fault in group.errors.items():
                 verdicts[index] = Verdict.from_error(fault, window[index], judge_name=judge.name)
-            for index, passes in group.score(judge.encoder, judge.engine, *hooks).items():
+            for index, passes in group.score(judge.encoder, judge.engine, report, wanted).items():
                 verdicts[index] = judge._verdict(group.requests[index], passes, self.calibrated)
         return [verdicts[index] for index in range(len(window))]

@@ -284,13 +284,7 @@ def export_merged(
             shell = judge.backbone.with_model(empty_model(model.config))
             del judge, model  # two models need not be in memory at once
             write_checkpoint(shell, run, weights_dtype, partial)
-            parity = compare(
-                partial,
-                expected,
-                requests,
-                card=card,
-                device=model_device,
-            )
+            parity = compare(partial, expected, requests, card=card, device=model_device)
         parity.check()
         (partial / JUDGE_FOLDER).mkdir()
         for file in _JUDGE_FILES:

@@ -68,10 +68,8 @@ def choose_attention(config: Any, device: torch.device, dtype: torch.dtype) -> d
 
 def describe_attention(model: Any) -> str:
     """Return the attention of a model's parts for people: ``text NAME, vision NAME``."""
-    text, vision = _text_attention(model), getattr(model.config, "vision_config", None)
-    if vision is None:
-        return attention_line({"": text})
-    return attention_line({"text_config": text, "vision_config": vision._attn_implementation})
+    line, vision = f"text {_text_attention(model)}", getattr(model.config, "vision_config", None)
+    return line if vision is None else f"{line}, vision {vision._attn_implementation}"
 
 
 def enabled_kernels() -> str:
@@ -138,18 +136,11 @@ def grouped_attention(
     tokens and an explicit mask, for which two batched products are enough. Query heads of a group
     are folded into rows, so keys and values are never repeated.
 
-    Args:
-        module: The attention layer (unused).
-        query: ``[batch, heads, queries, head_dim]``.
-        key: ``[batch, kv_heads, keys, head_dim]``, ``keys >= queries``.
-        value: As ``key``.
-        attention_mask: Additive, ``[batch or 1, 1, masked, keys]``, in ``query``'s dtype, for the
-            last queries; those before are causal. All are causal if it is ``None``.
-        scaling: Factor on the scores.
-        kwargs: Arguments of other implementations (unused); Qwen-VL has no attention dropout.
-
-    Returns:
-        ``[batch, queries, heads, head_dim]`` and no weights.
+    ``query`` is ``[batch, heads, queries, head_dim]``, ``key`` and ``value`` are ``[batch,
+    kv_heads, keys, head_dim]``, ``keys >= queries``. ``attention_mask`` is additive, ``[batch or 1,
+    1, masked, keys]`` in the dtype of ``query``, for the last queries; those before are causal, all
+    if it is ``None``. ``kwargs`` are for other implementations. Returns ``[batch, queries, heads,
+    head_dim]`` and no weights.
     """
     return _attend(_products, query, key, value, attention_mask, scaling), None
 

@@ -28,12 +28,7 @@ from judging.models.checkpoints import (
     stored_weights,
     without_report_of_missing_weights,
 )
-from judging.models.devices import (
-    computes_bfloat16,
-    move_model,
-    use_cores_of_quota,
-    use_device,
-)
+from judging.models.devices import computes_bfloat16, move_model, use_cores_of_quota, use_device
 from judging.models.fetched import (
     EMBEDDED,
     EMBEDDED_2,

@@ -303,9 +303,7 @@ class Encoder:
         return opened, len(large)
 
     def _apply_template(
-        self,
-        conversations: list[list[dict[str, Any]]],
-        image_options: dict[str, Any] | None = None,
+        self, conversations: list[list[dict[str, Any]]], image_options: dict[str, Any] | None = None
     ) -> Any:
         """Return tokens and pictures of conversations; options only where there are pictures."""
         return self.backbone.processor.apply_chat_template(

@@ -151,13 +151,9 @@ class TreeModel(nn.Module):
     def forward(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
         """Compute the next-token logits at every slot.
 
-        Args:
-            batch: Rows to run.
-            prefix: Their prefilled instruction; computed here, with gradients, when ``None``.
-
-        Returns:
-            ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
-            Slots a prompt does not have hold arbitrary values.
+        Without the ``prefix`` of the rows, their instruction is prefilled here, with gradients.
+        Returns ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
+        Slots that a prompt does not have hold arbitrary values.
         """
         return self._project(self.hidden(batch, prefix))
 
@@ -174,15 +170,9 @@ class TreeModel(nn.Module):
     def resume(self, batch: TreeBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
         """Compute the logits at every slot of rows that continue the tokens in a cache.
 
-        The cache is then as it was before.
-
-        Args:
-            batch: What comes after those tokens, a prompt a row.
-            cache: From :meth:`begin`, of as many rows, its prefix included.
-            seen: Which of its columns belong before each row, ``[B, columns]`` bool.
-
-        Returns:
-            ``[N, K, vocabulary]`` as :meth:`forward`.
+        ``batch`` is what comes after those tokens, a prompt a row; ``cache`` is from :meth:`begin`,
+        of as many rows; ``seen``, ``[B, columns]`` bool, says which of its columns belong before
+        each row. The cache is then as it was before. Returns what :meth:`forward` does.
         """
         in_batch = batch.visible()
         in_cache = seen[:, None].expand(-1, in_batch.shape[1], -1)

@@ -52,10 +52,7 @@ question, and what is right or wrong in it. Then """
 
 _RIGHT = "There are three boats."
 _WRONG = "There are five boats."
-_EXAMPLE = {
-    "question": "How many boats are in the harbour?",
-    "references": ["three"],
-}
+_EXAMPLE = {"question": "How many boats are in the harbour?", "references": ["three"]}
 
 
 class _Truthful(JudgeTask):

@@ -308,7 +308,7 @@ class CritiqueScorer:
                 known = ", ".join(record.posterior)
                 raise FieldError("label", f"row '{example.id}': '{label}' is not one of {known}")
             logprobs.append(log_probabilities(record.posterior)[label])
-        flips = len({best_label(merge_passes(task, [record])) for record in verdict.passes}) > 1
+        flips = len(set(pass_labels(task, verdict.passes))) > 1
         reward = sum(logprobs) / len(logprobs) - self.flip_penalty * flips
         return CritiqueScore(tuple(logprobs), flips, reward)
 
