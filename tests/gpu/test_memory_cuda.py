@@ -5,14 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.gpu.figures import REHEARSAL, Figures
+from tests.gpu.figures import ON_GPU, REHEARSAL, Figures
 from tests.gpu.memory import keys_of_run, measured_peak, planned_peak
 from tests.gpu.steps import FAMILIES
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])

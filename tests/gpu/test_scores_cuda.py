@@ -18,14 +18,11 @@ from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
-from tests.gpu.figures import DEVICE, REHEARSAL, Figures
+from tests.gpu.figures import DEVICE, ON_GPU, REHEARSAL, Figures
 from tests.gpu.steps import FAMILIES, Step, save_starts, take_step
 from tests.judging.made_up import ask
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 
 
 @pytest.fixture(scope="module")
