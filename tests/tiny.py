@@ -98,13 +98,18 @@ def reference_model(folder: str, attention: str = "eager") -> Any:
 
 def brute_force(model: Any, ids: tuple[int, ...], label: list[int], vision: Any) -> float:
     """Log-probability of a label from one plain forward over prompt and label."""
+    return float(plain_logprob(model, ids, label, vision).detach())
+
+
+def plain_logprob(model: Any, ids: tuple[int, ...], label: list[int], vision: Any) -> torch.Tensor:
+    """The same with its gradient."""
     row = torch.tensor([[*ids, *label]])
     if vision:
         vision = {**vision, "mm_token_type_ids": (row == model.config.image_token_id).int()}
     logits = model(input_ids=row, use_cache=False, **vision).logits[0].double()
     logprobs = logits.log_softmax(-1)
     scores = [logprobs[len(ids) - 1 + offset, token] for offset, token in enumerate(label)]
-    return float(torch.stack(scores).sum().detach())
+    return torch.stack(scores).sum()
 
 
 def save_picture(path: Path, width: int, height: int, seed: int = 0) -> str:
