@@ -132,7 +132,8 @@ def test_a_huge_picture_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Mon
     refused(path, r"a\.png' .*: it has more than 500 pixels; scale", (picture_size,))
 
 
-def test_addresses_are_not_fetched() -> None:
+def test_addresses_are_not_fetched_and_data_urls_are_base64() -> None:
+    refused("data:text/plain,secret", "^field 'images': a data URL must be base64$", READERS[:2])
     refused("https://a.org/a.png", r"'https://a\.org/a\.png' .*: addresses are not", READERS[3:])
 
 
