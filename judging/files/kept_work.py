@@ -134,15 +134,9 @@ class KeptFile(Generic[Line]):
         batches. So every batch has the same items as in a run that was never stopped. This matters
         because the last digits of a judge's result depend on the other items of its batch.
 
-        Args:
-            items: Returns the items; called several times.
-            origin: Returns the origin of an item's line.
-            work: Returns one line per item of a batch, in order.
-            batch: Items between two writes.
-            retry_failed: First do all failed lines again, not only those whose item has changed.
-
-        Raises:
-            CustosError: As :meth:`keep_batches`.
+        ``items`` is called several times; ``work`` returns one line per item of a batch, in order.
+        With ``retry_failed`` all failed lines are done again first, not only those whose item has
+        changed. Raises ``CustosError`` as :meth:`keep_batches`.
         """
         num_lines = self.keep_batches(map(origin, items()), batch)
         failed = (

@@ -35,7 +35,7 @@ from judging.labels import log_probabilities
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.models.gguf_files import GGUF
-from judging.progress import made_ahead
+from judging.progress import made_ahead, progress_over
 from judging.scoring.ask_model import (
     GPU_WINDOW,
     PromptGroup,
@@ -279,8 +279,6 @@ class Judge:
             itertools.starmap(stream.score, made_ahead(windows) if reads_ahead else windows)
         )
         if progress:
-            from judging.progress import progress_over
-
             total = len(requests) if isinstance(requests, Sequence) else None
             verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts

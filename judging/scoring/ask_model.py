@@ -153,18 +153,10 @@ class PromptGroup:
     ) -> dict[int, list[ScoredPass] | CustosError]:
         """Score the labels after every prompt, and after its critique if one is wanted.
 
-        Args:
-            encoder: Encoder of the prompts' judge.
-            engine: Runs the model.
-            on_text: Called with each new piece of a critique, which may be empty.
-            is_wanted: Says, for labels without a critique, whether anybody still waits for a
-                prompt.
-
-        Returns:
-            For every request index its passes, in the order of the prompts, or why one failed.
-
-        Raises:
-            CustosError: If the engine fails as a whole.
+        ``on_text`` is called with each new piece of a critique, which may be empty; ``is_wanted``
+        says, for labels without a critique, whether anybody still waits for a prompt. Returns by
+        request index the passes, in the order of the prompts, or why one failed. Raises
+        ``CustosError`` if the engine fails as a whole.
         """
         scoring = _Scoring(self, encoder, engine)
         drafts = [
