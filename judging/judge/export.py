@@ -31,7 +31,7 @@ from judging.models.checkpoints import (
     weight_files,
 )
 from judging.models.fetched import EMBEDDED_2, vision_weights
-from judging.models.processors import load_processor
+from judging.models.processors import IMAGE_FILES, load_processor
 from judging.scoring.ask_model import make_ordered_prompts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
@@ -39,7 +39,6 @@ from judging.tasks import get_task
 from judging.types import END_TOKEN, JudgeRequest
 
 _PUBLISHED = ("*.json", "*.jinja", "*.txt", "LICENSE*", "NOTICE*")
-_IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
 
 
 def write_checkpoint(backbone: Backbone, adapter: Path, dtype: str, folder: Path) -> None:
@@ -60,7 +59,7 @@ def write_checkpoint(backbone: Backbone, adapter: Path, dtype: str, folder: Path
             if isinstance(part, dict) and key in part:
                 part[key] = dtype
     write_json(folder / CONFIG, config)
-    for name in _IMAGE_FILES:
+    for name in IMAGE_FILES:
         if (folder / name).is_file():
             content = read_object(folder / name)
             write_json(folder / name, _with_pixels(content, backbone.pixels))

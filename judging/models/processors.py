@@ -22,7 +22,7 @@ from judging.models.checkpoints import TEMPLATE_JSON, TEXT_FAMILIES, reading
 from judging.types import END_TOKEN, START_TOKEN
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.json", "merges.txt")
-_IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
+IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
 _TEMPLATE_FILES = (TEMPLATE_JSON, "chat_template.jinja")
 
 
@@ -126,10 +126,10 @@ def load_processor(folder: Path, model_type: str) -> Any:
         processor = TextProcessor(tokenizer, _chosen(source, tokenizer.chat_template))
         _check_template(source, processor)
         return processor
-    with reading(folder, *_IMAGE_FILES):
+    with reading(folder, *IMAGE_FILES):
         # The class is named, because older checkpoints name classes that the library no longer has.
         images = Qwen2VLImageProcessorPil.from_pretrained(source)
-    with reading(folder, *_IMAGE_FILES, *_TEMPLATE_FILES):
+    with reading(folder, *IMAGE_FILES, *_TEMPLATE_FILES):
         files, _ = processor_class.get_processor_dict(source)
     template = _chosen(source, files.get("chat_template") or tokenizer.chat_template)
     processor = processor_class(images, tokenizer, chat_template=template)

@@ -175,6 +175,8 @@ def make_tree_batch(
         for layout, places in zip(layouts, columns, strict=True)
     ]
     logit_columns, slots = _index_slots(slots_by_row, rows, max(tree.num_slots for tree in trees))
+    pictures = [vision for row in rows if (vision := prompts[row[0]].vision)]
+    names = pictures[0] if pictures else ()
     return TreeBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
@@ -183,7 +185,7 @@ def make_tree_batch(
         num_causal,
         logit_columns,
         slots,
-        _concatenate_pictures([prompts[row[0]] for row in rows]),
+        {name: torch.cat([vision[name] for vision in pictures]) for name in names},
     )
 
 
@@ -203,14 +205,6 @@ def _index_slots(
             slots[index, : len(columns)] = b * num_columns + torch.arange(start, end)
             start = end
     return logit_columns, slots
-
-
-def _concatenate_pictures(prompts: Sequence[EncodedPrompt]) -> dict[str, Tensor]:
-    """Return the pictures of one prompt per row, in order; empty without pictures."""
-    pictures = [prompt.vision for prompt in prompts if prompt.vision]
-    if not pictures:
-        return {}
-    return {name: torch.cat([vision[name] for vision in pictures]) for name in pictures[0]}
 
 
 @dataclass(frozen=True)

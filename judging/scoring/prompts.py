@@ -214,7 +214,13 @@ class Encoder:
         key = (instruction, num_fields, num_pictures)
         if key not in self._around:
             text, source = "Question: a", "picture"
-            opened = {source: self._smallest_picture()} if num_pictures else {}
+            opened: dict[str, Image] = {}
+            if num_pictures:
+                from PIL.Image import new
+
+                images = self.backbone.processor.image_processor
+                side = images.patch_size * images.merge_size
+                opened[source] = new("RGB", (side, side))  # of one token
             turns = [
                 _turn(message, opened)
                 for message in conversation(
@@ -226,14 +232,6 @@ class Encoder:
             prefix, of_fields = self._prefix_length(ids), num_fields * len(self.data(text))
             self._around[key] = prefix, len(ids) - prefix - num_pictures - of_fields
         return self._around[key]
-
-    def _smallest_picture(self) -> Image:
-        """Return a picture of one token."""
-        from PIL import Image
-
-        images = self.backbone.processor.image_processor
-        side = images.patch_size * images.merge_size
-        return Image.new("RGB", (side, side))
 
     def _prefix_length(self, ids: Sequence[int]) -> int:
         """Tell how many tokens the instruction has."""
