@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -123,13 +124,6 @@ def test_bfloat16_keeps_its_dtypes() -> None:
     torch.testing.assert_close(logprobs.detach().double(), exact, rtol=0, atol=0.1)
 
 
-class _Hidden:
-    """Says where it lies; nothing here computes with it."""
-
-    def __init__(self, is_cuda: bool) -> None:
-        self.is_cuda = is_cuda
-
-
 @pytest.mark.parametrize(
     ("is_cuda", "installed", "chosen"),
     [
@@ -153,7 +147,7 @@ def test_liger_where_it_is_installed_and_right(
     monkeypatch.setattr(liger, "version", version)
     monkeypatch.setattr(liger, "fused_token_logprobs", lambda *given: "liger")
     monkeypatch.setattr(liger, "chunked_token_logprobs", lambda *given: "chunks")
-    hidden: Any = _Hidden(is_cuda)
+    hidden: Any = SimpleNamespace(is_cuda=is_cuda)  # says where it lies
     assert projected_token_logprobs(hidden, torch.ones(1), torch.ones(1)) == chosen
 
 

@@ -10,6 +10,7 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,6 @@ def refused(source: Path | str, match: str, readers: Sequence[Any] = READERS) ->
             read(str(source))
 
 
-def _is_readable(source: str) -> bool:
-    try:
-        read_image(source)
-    except FieldError:
-        return False
-    return True
-
-
 def test_whole_pictures_are_taken(whole: Path) -> None:
     sources = [str(whole), _data_url(whole.read_bytes())]
     check_pictures(sources)
@@ -81,8 +74,9 @@ def test_cut_pictures_are_refused_where_they_cannot_be_read(
 ) -> None:
     content = whole.read_bytes()
     source = _data_url(content[: data.draw(st.integers(0, len(content) - 1))])
-    if _is_readable(source):  # some decoders do without the last bytes
-        return
+    with suppress(FieldError):
+        read_image(source)
+        return  # some decoders do without the last bytes
     with pytest.raises(FieldError, match="^field 'images': data URL is not a readable picture$"):
         check_pictures([source])
 

@@ -204,10 +204,6 @@ def _batches(
     return batches
 
 
-def _real_slots(logits: Tensor, trees: list[LabelTree]) -> Tensor:
-    return torch.cat([row[: tree.num_slots] for row, tree in zip(logits, trees, strict=True)])
-
-
 def test_branches_need_a_mask_of_their_own_tokens_only(
     backbone: Backbone, pictures: list[str]
 ) -> None:
@@ -300,7 +296,8 @@ def _adapted(backbone: Backbone) -> Any:
 
 def _gradients(model: TreeModel, batch: TreeBatch, trees: list[LabelTree]) -> dict[str, Tensor]:
     model.zero_grad()
-    logits = _real_slots(model(batch), trees)
+    rows = zip(model(batch), trees, strict=True)
+    logits = torch.cat([row[: tree.num_slots] for row, tree in rows])
     targets = torch.arange(len(logits)) % 300
     loss = torch.nn.functional.cross_entropy(logits, targets)
     loss.backward()
