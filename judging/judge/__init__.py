@@ -43,7 +43,7 @@ from judging.scoring.ask_model import (
     encode_groups,
     in_windows,
 )
-from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
+from judging.scoring.engine import UNWANTED, Engine, Sampling, check_scores
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
@@ -141,7 +141,7 @@ class Judge:
             judge = cls.of_run(folder, card, backbone, engine)
         else:
             judge = cls(backbone.name, backbone, engine)
-        check_numbers(engine, judge.encoder)
+        check_scores(engine, judge.encoder)
         return judge
 
     @classmethod

@@ -123,7 +123,7 @@ class Engine(Protocol):
         ...
 
 
-def check_numbers(engine: Engine, encoder: Encoder) -> None:
+def check_scores(engine: Engine, encoder: Encoder) -> None:
     """Raise ``CustosError`` if a model's scores after one short prompt are not numbers.
 
     Damaged weights are seen so without reading all of them: nearly every weight of the text tower
