@@ -9,6 +9,8 @@ from PIL import Image
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
@@ -89,11 +91,11 @@ def save_tiny(folder: Path, family: Family) -> Path:
 def reference_model(folder: str, attention: str = "eager") -> Any:
     """The same checkpoint as the library alone would load it, in float32."""
     config = AutoConfig.from_pretrained(folder)
-    return (
-        _MODELS[config.model_type]
-        .from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation=attention)
-        .eval()
-    )
+    is_text = getattr(config, "vision_config", None) is None
+    model_class = AutoModelForCausalLM if is_text else AutoModelForImageTextToText
+    return model_class.from_pretrained(
+        folder, config=config, dtype=torch.float32, attn_implementation=attention
+    ).eval()
 
 
 def brute_force(model: Any, ids: tuple[int, ...], label: list[int], vision: Any) -> float:

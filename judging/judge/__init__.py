@@ -159,7 +159,7 @@ class Judge:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Return the tasks of its training, or all if it is zero-shot, as far as it may."""
+        """List the tasks that it may judge: those of its training, or all if it is zero-shot."""
         if self.card:
             return tuple(dict.fromkeys((*self.card.tasks, *(self.allowed or ()))))
         if self.allowed is None:

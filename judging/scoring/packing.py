@@ -51,7 +51,7 @@ def pack(
     least.
     """
     rows = _joined(prompts, num_nodes, token_budget)
-    return _in_batches(sorted(rows, key=lambda entry: -entry[0]), token_budget)
+    return _filled(sorted(rows, key=lambda entry: -entry[0]), token_budget)
 
 
 def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> list[list[list[int]]]:
@@ -63,7 +63,7 @@ def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> li
     depth = max(map(len, chains))
     longest_first = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     widths = [(len(chains) * (lengths[i] + depth), [i]) for i in longest_first]
-    return _in_batches(widths, token_budget)
+    return _filled(widths, token_budget)
 
 
 def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -> list[list[int]]:
@@ -73,13 +73,13 @@ def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -
     end.
     """
     shortest_first = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    return _in_batches([(lengths[i] + max_new_tokens, i) for i in shortest_first], token_budget)
+    return _filled([(lengths[i] + max_new_tokens, i) for i in shortest_first], token_budget)
 
 
-def _in_batches(
+def _filled(
     widths_and_members: Iterable[tuple[int, MemberT]], token_budget: int
 ) -> list[list[MemberT]]:
-    """Fill one batch after the other, all members of which are as wide as its widest one."""
+    """Fill one batch after another up to the budget; padding makes its members equally wide."""
     batches: list[list[MemberT]] = []
     widest = 0
     for width, member in widths_and_members:

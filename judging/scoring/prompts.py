@@ -131,7 +131,7 @@ class Encoder:
         return request.images if self.shows_all_pictures else task.pictures(request)
 
     def instruction(self, task: JudgeTask, request: JudgeRequest) -> str:
-        """Return the instruction that a request is judged under, the same for those of a mode."""
+        """Return the instruction of a request, the same for all of its rubric and mode."""
         rubric = task.rubric(request)
         if self.is_untrained and request.mode == "critique":
             return task.untrained_instruction(rubric)

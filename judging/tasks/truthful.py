@@ -233,7 +233,7 @@ _NAME = re.compile(rf"{_LETTER}|^(?:[Ff]irst|[Ss]econd)$")
 
 
 def exchange_names(text: str) -> str:
-    """Exchange the names A and B of a pair's responses in a critique, as of the swapped order.
+    """Exchange the names A and B of a pair's responses in a critique, for the swapped order.
 
     Only what names a response is exchanged: the article "A", the option in "the answer is B" and
     "vitamin B" stay. Exchanging twice gives the text back, because no rule looks at which of the

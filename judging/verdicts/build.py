@@ -157,7 +157,7 @@ def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> lis
 
 
 def _deciding_critique(task: JudgeTask, passes: Sequence[Pass], label: str) -> str | None:
-    """Return the critique of the pass that gives the label most, as the request names responses.
+    """Return the critique of the pass that is surest of the label, named as in the request.
 
     A pass whose own label is the verdict's goes before one that is merely less sure of another.
     """

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 
 from judging.errors import CustosError, FieldError
 from judging.models import attention
@@ -21,7 +20,7 @@ from tests.hub import LAYOUTS, TEXT_LAYOUTS
 from tests.judging.made_up import ask
 from tests.judging.models.made_up import edit, error_in
 from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE, encode, engine_of, varied_tree
-from tests.tiny import brute_force
+from tests.tiny import brute_force, reference_model
 
 THOUGHT = "<think>\n\n</think>\n\n"
 
@@ -47,17 +46,6 @@ def _requests(name: str, pictures: list[str]) -> list[Any]:
         ask("Nine boats before breakfast", images=(pictures[0],)),
         ask("?", images=(pictures[1], pictures[2], pictures[0])),
     ]
-
-
-def _reference(folder: str) -> Any:
-    """The checkpoint as the library alone loads it."""
-    is_text = Path(folder).name in TEXT_LAYOUTS
-    model_class = "AutoModelForCausalLM" if is_text else "AutoModelForImageTextToText"
-    return (
-        getattr(transformers, model_class)
-        .from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
-        .eval()
-    )
 
 
 def test_prompts_follow_the_processors_template(
@@ -102,7 +90,7 @@ def test_scores_equal_plain_passes_of_the_library(
     The library computes its own positions.
     """
     monkeypatch.setattr(attention, "FEW_PAIRS", few_pairs)
-    reference = _reference(hub_folders(name))
+    reference = reference_model(hub_folders(name))
     prompts, tree = encode(hub, _requests(name, pictures)), varied_tree(hub)
     with torch.inference_mode():
         expected = torch.tensor(
@@ -129,7 +117,7 @@ def test_texts_are_greedy_whatever_generation_config_says(
     prompts = encode(hub, _requests(name, pictures)[1:4])
     tree = encoder.tree(("A", "B"))
     sampling = Sampling(max_new_tokens=5, temperature=0.0)
-    reference = _reference(hub_folders(name))
+    reference = reference_model(hub_folders(name))
     texts: dict[int, tuple[int, ...]] = {}
     for batch in engine.generate(prompts, encoder, "</never>", [0, 1, 2], sampling):
         for i, text in zip(batch.indices, batch.texts, strict=True):
