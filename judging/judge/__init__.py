@@ -313,7 +313,7 @@ class Judge:
         notes = [
             measured_note(card, request),
             mode_note(card, task, request, is_calibrated=is_calibrated),
-            pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
+            pictures_note(request, self.backbone, self.engine, passes[0].prompt.scaled_pictures),
             left_out_note(request, shown),
             thoughts_note(request),
             AFTER_GIVEN if request.given_critique is not None else None,
@@ -326,7 +326,7 @@ class Judge:
             probabilities,
             label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
-            truncated_input=any(scored.truncated_input for scored in passes),
+            truncated_input=any(scored.prompt.truncated for scored in passes),
             note="; ".join(filter(None, notes)) or None,
             **signature,
         )
