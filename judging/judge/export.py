@@ -62,7 +62,8 @@ def write_checkpoint(backbone: Backbone, adapter: Path, dtype: str, folder: Path
     for name in IMAGE_FILES:
         if (folder / name).is_file():
             content = read_object(folder / name)
-            write_json(folder / name, _with_pixels(content, backbone.pixels))
+            _set_pixels(content, backbone.pixels)
+            write_json(folder / name, content)
 
 
 def _write_weights(
@@ -94,18 +95,14 @@ def _write_weights(
         write_json(folder / INDEX, index)
 
 
-def _with_pixels(content: dict[str, Any], limits: PixelLimits) -> dict[str, Any]:
-    """Return the configuration of an image processor with other limits on pictures."""
-    changed: dict[str, Any] = json.loads(json.dumps(content))
-    images: dict[str, Any] = changed.get("image_processor", changed)
+def _set_pixels(content: dict[str, Any], limits: PixelLimits) -> None:
+    """Set the limits on pictures in the configuration of an image processor."""
+    images: dict[str, Any] = content.get("image_processor", content)
     about_pictures = {"size", "min_pixels", "image_mean", "patch_size"}
-    if images is changed and not about_pictures & changed.keys():
-        return content  # a processor's file that leaves pictures to another file
+    if images is content and not about_pictures & content.keys():
+        return  # a processor's file that leaves pictures to another file
     images["size"] = {"shortest_edge": limits.min_pixels, "longest_edge": limits.max_pixels}
-    for key, value in limits._asdict().items():
-        if key in images:
-            images[key] = value
-    return changed
+    images |= {key: value for key, value in limits._asdict().items() if key in images}
 
 
 _LARGEST = 1e-3
