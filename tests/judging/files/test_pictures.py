@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import io
-import json
 import os
 import re
 import struct
@@ -27,15 +26,14 @@ from judging.files.pictures import PictureSize, check_pictures, picture_size, re
 from judging.files.rgb import orientation
 from judging.fingerprint import picture_sha256
 from judging.judge import Judge
-from judging.judge.card import JudgeCard, read_card
-from judging.models.adapters import add_adapter
+from judging.judge.card import read_card
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import Message
 from serve.pictures.received import Decoders
 from tests.conftest import HubFolders
-from tests.judging.made_up import ask
+from tests.judging.made_up import ask, save_run
 from tests.tiny import save_picture
 
 FORMATS = ("jpg", "png", "webp", "gif", "bmp", "avif", "tiff")
@@ -394,13 +392,12 @@ def limited(hub_folders: HubFolders) -> Backbone:
 @pytest.fixture(scope="module")
 def load(limited: Backbone, tmp_path_factory: pytest.TempPathFactory) -> Load:
     """Loads a judge whose card has these fields beside those that training writes."""
-    folder = tmp_path_factory.mktemp("runs") / "mine"
-    add_adapter(limited.model, r=2, alpha=4).save_pretrained(str(folder))
-    card = JudgeCard.for_rubrics(limited, {"hieval-qs": ("plain/all",)}, response_budget=50)
+    folder = save_run(tmp_path_factory.mktemp("runs") / "mine", limited, ("plain/all",))
+    card = read_card(folder)
 
     def load_with(**fields: Any) -> Judge:
-        values = {k: v for k, v in (card.model_dump() | fields).items() if v is not None}
-        (folder / "judge.json").write_text(json.dumps(values), encoding="utf-8")
+        changed = card.model_copy(update=fields).model_dump_json(exclude_none=True)
+        (folder / "judge.json").write_text(changed, encoding="utf-8")
         return Judge.load(str(folder), dtype="float32", device="cpu")
 
     return load_with
