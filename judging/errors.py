@@ -60,7 +60,8 @@ class FieldError(CustosError):
             elif mistake["type"] == "tuple_type":
                 message = 'expected a list, such as ["text"]'
             elif mistake["type"] == "string_type":
-                message = f"expected a text, got {_kind_of(mistake['input'])}"
+                kind = type(mistake["input"])
+                message = f"expected a text, got {_KINDS.get(kind, kind.__name__)}"
             else:
                 message = mistake["msg"].removeprefix("Value error, ")
             if mistake["input"] is None and mistake["type"] != "string_type":
@@ -85,14 +86,11 @@ class Unparsed(CustosError):
     """An answer of a model that is none of the labels."""
 
 
-def _kind_of(value: object) -> str:
-    """Tell what kind of JSON value something is."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else "true or false"
-    kinds = {int: "a number", float: "a number", dict: "an object", list: "a list"}
-    return kinds.get(type(value), type(value).__name__)
-
-
+_KINDS: dict[type, str] = {
+    **{type(None): "null", bool: "true or false", int: "a number", float: "a number"},
+    **{dict: "an object", list: "a list"},
+}
+"""Kinds of JSON values, by their types here."""
 _LOOP = "Symlink loop from "
 """Beginning of the error of :meth:`Path.resolve`."""
 _NUMBER = re.compile(r"\(os error (\d+)\)")

@@ -73,7 +73,7 @@ def likely_label(
 
 
 def _label_by_place(plain: str, worth: Mapping[str, float | None]) -> str | None:
-    """Find the only label of the rank that a plain text names, with or without the best's word."""
+    """Find the label whose rank a plain text names, such as half right, if just one has it."""
     best = [label for label, each in worth.items() if each == 1]
     word = _plain(best[0]) if len(best) == 1 else ""
     before = plain.removesuffix(word).strip(" -") if word and plain.endswith(word) else None
@@ -102,9 +102,7 @@ def worth_by_place(labels: Iterable[str]) -> dict[str, float]:
 
 
 def labels_option(
-    choices: Mapping[str, Sequence[str]],
-    column: str = "",
-    worth: Mapping[str, float] | None = None,
+    choices: Mapping[str, Sequence[str]], column: str = "", worth: Mapping[str, float] | None = None
 ) -> str | None:
     """Write the option that translates labels, for a shell: ``--labels right=Correct,partly=?``.
 

@@ -28,8 +28,7 @@ Item = TypeVar("Item")
 class ProgressBar(Progress):
     """A bar on standard error with counts and the remaining time; in a log, a line a minute.
 
-    Args:
-        columns: Shown before the remaining time.
+    ``columns`` are shown before the remaining time.
     """
 
     def __init__(self, *columns: ProgressColumn) -> None:
@@ -56,12 +55,9 @@ class ProgressBar(Progress):
 
 
 def progress_over(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:
-    """Yield items and show how many are done.
+    """Yield items and show how many are done: one counts when the next is asked for.
 
-    Args:
-        items: What is to be done; one counts as done when the next is asked for.
-        description: What is being done.
-        total: Number of items, if it is known.
+    ``total`` is their number, if it is known.
     """
     with ProgressBar() as bar:
         task = bar.add_task(description, total=total)

@@ -27,14 +27,8 @@ class Registry(Generic[EntryT]):
     """Entries of one kind, declared by a decorator in the modules of one package.
 
     Adding an entry is adding a file to the package. The package is imported when an entry is first
-    looked up.
-
-    Args:
-        kind: Word for an entry in error messages.
-        package: Dotted name of the package.
-
-    Attributes:
-        entries: The entries that are known so far, by name.
+    looked up; ``entries`` are those that are known so far, by name. ``kind`` is the word for an
+    entry in error messages.
     """
 
     def __init__(self, kind: str, package: str) -> None:

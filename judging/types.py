@@ -142,12 +142,12 @@ class JudgeRequest(_Record):
 
     @property
     def asked(self) -> str:
-        """Return the question, or the responses where there is none: what alike rows share."""
+        """Return what rows about one thing share: the question, or the responses without one."""
         return self.question if self.question.strip() else "\n".join(self.responses)
 
     @property
     def response(self) -> str:
-        """Find the first of :attr:`answers`: that of the single response."""
+        """Return the first of :attr:`answers`, which is the only one unless it is a pair."""
         return self.answers[0]
 
 
@@ -334,7 +334,7 @@ class Verdict(_Record):
 
     @property
     def field_error(self) -> FieldError | None:
-        """Return the mistake in the request, which files do not hold, that a verdict reports."""
+        """Return the mistake in the request that the verdict reports; files do not keep it."""
         return FieldError(*self._field_error) if self._field_error else None
 
 

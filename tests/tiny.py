@@ -9,6 +9,8 @@ from PIL import Image
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
@@ -89,22 +91,27 @@ def save_tiny(folder: Path, family: Family) -> Path:
 def reference_model(folder: str, attention: str = "eager") -> Any:
     """The same checkpoint as the library alone would load it, in float32."""
     config = AutoConfig.from_pretrained(folder)
-    return (
-        _MODELS[config.model_type]
-        .from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation=attention)
-        .eval()
-    )
+    is_text = getattr(config, "vision_config", None) is None
+    model_class = AutoModelForCausalLM if is_text else AutoModelForImageTextToText
+    return model_class.from_pretrained(
+        folder, config=config, dtype=torch.float32, attn_implementation=attention
+    ).eval()
 
 
 def brute_force(model: Any, ids: tuple[int, ...], label: list[int], vision: Any) -> float:
     """Log-probability of a label from one plain forward over prompt and label."""
+    return float(plain_logprob(model, ids, label, vision).detach())
+
+
+def plain_logprob(model: Any, ids: tuple[int, ...], label: list[int], vision: Any) -> torch.Tensor:
+    """The same with its gradient."""
     row = torch.tensor([[*ids, *label]])
     if vision:
         vision = {**vision, "mm_token_type_ids": (row == model.config.image_token_id).int()}
     logits = model(input_ids=row, use_cache=False, **vision).logits[0].double()
     logprobs = logits.log_softmax(-1)
     scores = [logprobs[len(ids) - 1 + offset, token] for offset, token in enumerate(label)]
-    return float(torch.stack(scores).sum().detach())
+    return torch.stack(scores).sum()
 
 
 def save_picture(path: Path, width: int, height: int, seed: int = 0) -> str:

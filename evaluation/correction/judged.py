@@ -142,7 +142,7 @@ def ranked_scores(rubric: str) -> list[str]:
     of a service may be.
     """
     worth = worth_under(rubric)
-    if not worth or get_task(rubric.partition("/")[0]).score_range() is not None:
+    if not worth or get_task(rubric.partition("/")[0]).score_range is not None:
         return []
     best_first = sorted(worth, key=worth.__getitem__, reverse=True)
     return list(dict.fromkeys(map(score_of, best_first)))

@@ -125,10 +125,6 @@ class CsvFile:
     All rows decide: of all readings, the one under which most of them have as many cells as the
     header. Text that tabs or pipes separate has quotation marks around cells, or none.
 
-    Args:
-        path: File to read.
-        stated: Delimiter and encoding, if the user states them.
-
     Attributes:
         columns: Names in the header. A column without a name, such as the index that pandas
             writes, is called ``column 1`` after its place; two ``x`` are ``x (column 2)`` and

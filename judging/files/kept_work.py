@@ -3,28 +3,27 @@
 A :class:`KeptFile` holds one result on every line, with its key: a digest of everything that the
 result depends on. The next run keeps lines whose key has not changed: :meth:`KeptFile.matching`
 finds them anywhere in the file; :meth:`KeptFile.fill` keeps whole batches of them from the start of
-the file and does everything after them again. A :class:`KeptResult` is a JSON file with one result
-and its key. :func:`locked` lets only one process at a time write either of them.
+the file and does everything after them again. :func:`locked` lets only one process at a time write
+it.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import write_text
-from judging.files.records import write_json, write_records
+from judging.files.records import write_records
 from judging.progress import in_batches
 
 Origin = tuple[int | str, str]
@@ -135,15 +134,9 @@ class KeptFile(Generic[Line]):
         batches. So every batch has the same items as in a run that was never stopped. This matters
         because the last digits of a judge's result depend on the other items of its batch.
 
-        Args:
-            items: Returns the items; called several times.
-            origin: Returns the origin of an item's line.
-            work: Returns one line per item of a batch, in order.
-            batch: Items between two writes.
-            retry_failed: First do all failed lines again, not only those whose item has changed.
-
-        Raises:
-            CustosError: As :meth:`keep_batches`.
+        ``items`` is called several times; ``work`` returns one line per item of a batch, in order.
+        With ``retry_failed`` all failed lines are done again first, not only those whose item has
+        changed. Raises ``CustosError`` as :meth:`keep_batches`.
         """
         num_lines = self.keep_batches(map(origin, items()), batch)
         failed = (
@@ -231,28 +224,6 @@ class KeptFile(Generic[Line]):
             return self._line_type.model_validate_json(text) if text.endswith(b"\n") else None
         except ValidationError:
             return None
-
-
-class KeptResult:
-    """A JSON file with one result and, in ``key_field``, the key of all that it depends on."""
-
-    def __init__(self, path: Path, key: str, key_field: str = "key") -> None:
-        self.path = path
-        self.key = key
-        self._key_field = key_field
-
-    def read(self) -> dict[str, Any] | None:
-        """Return the result, its key included; ``None`` if there is none with this key."""
-        if not self.path.is_file():
-            return None
-        result: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
-        return result if result.get(self._key_field) == self.key else None
-
-    def write(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Write a result with its key, atomically, and return both."""
-        with_key = {self._key_field: self.key, **result}
-        write_json(self.path, with_key)
-        return with_key
 
 
 def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:

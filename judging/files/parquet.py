@@ -30,11 +30,9 @@ LIKELY_VALUES = 100
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a Parquet file as :func:`arrow_rows` does, whatever its compression.
 
-    Memory is needed for a page of each column and for a batch, of which large rows have few.
-
-    Raises:
-        CustosError: If a column unpacks to far more than is likely of a table.
-        ValueError: If it is no Parquet file, or one that Arrow cannot read.
+    Memory is needed for a page of each column and for a batch, of which large rows have few. Raises
+    ``CustosError`` if a column unpacks to far more than is likely of a table, and ``ValueError`` if
+    it is no Parquet file, or one that Arrow cannot read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -40,7 +40,7 @@ class PixelLimits(NamedTuple):
     max_pixels: int
 
     def changed(self, min_pixels: int | None = None, max_pixels: int | None = None) -> PixelLimits:
-        """Return the limits that a recipe or a card gives a checkpoint that has these.
+        """Return these limits of a checkpoint, changed as a recipe or a card says.
 
         The upper limit is by default this one, at most ``MOST_PIXELS``. A lower limit above the
         upper one raises ``FieldError``.

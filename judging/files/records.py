@@ -48,14 +48,8 @@ def read_rows(path: Path, stated: TextFormat = NOTHING_STATED) -> Iterator[tuple
     """Yield ``(row number from 1, decoded row)``, with an error in place of a bad line.
 
     A row of a CSV or TSV file is an object of its cells that are not empty; its number counts the
-    rows below the header.
-
-    Args:
-        path: File of one of ``ROW_SUFFIXES``.
-        stated: What the user states about a file of text.
-
-    Raises:
-        CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
+    rows below the header. Raises ``CustosError`` if the file is missing, of an unknown format, or
+    not decodable as a whole.
     """
     if not path.is_file():
         if path.exists():

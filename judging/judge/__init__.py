@@ -35,25 +35,20 @@ from judging.labels import log_probabilities
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.models.gguf_files import GGUF
-from judging.progress import made_ahead
+from judging.progress import made_ahead, progress_over
 from judging.scoring.ask_model import (
     GPU_WINDOW,
-    OrderedPrompt,
     PromptGroup,
     ScoredPass,
     encode_groups,
     in_windows,
 )
-from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
+from judging.scoring.engine import UNWANTED, Engine, Sampling, check_scores
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, thoughts_note
-from judging.verdicts.calibration import (
-    CalibrationSet,
-    calibration_key,
-    with_review,
-)
+from judging.verdicts.calibration import CalibrationSet, calibration_key, with_review
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -146,7 +141,7 @@ class Judge:
             judge = cls.of_run(folder, card, backbone, engine)
         else:
             judge = cls(backbone.name, backbone, engine)
-        check_numbers(engine, judge.encoder)
+        check_scores(engine, judge.encoder)
         return judge
 
     @classmethod
@@ -164,7 +159,7 @@ class Judge:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Return the tasks of its training, or all if it is zero-shot, as far as it may."""
+        """List the tasks that it may judge: those of its training, or all if it is zero-shot."""
         if self.card:
             return tuple(dict.fromkeys((*self.card.tasks, *(self.allowed or ()))))
         if self.allowed is None:
@@ -284,8 +279,6 @@ class Judge:
             itertools.starmap(stream.score, made_ahead(windows) if reads_ahead else windows)
         )
         if progress:
-            from judging.progress import progress_over
-
             total = len(requests) if isinstance(requests, Sequence) else None
             verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts
@@ -320,7 +313,7 @@ class Judge:
         notes = [
             measured_note(card, request),
             mode_note(card, task, request, is_calibrated=is_calibrated),
-            pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
+            pictures_note(request, self.backbone, self.engine, passes[0].prompt.scaled_pictures),
             left_out_note(request, shown),
             thoughts_note(request),
             AFTER_GIVEN if request.given_critique is not None else None,
@@ -333,7 +326,7 @@ class Judge:
             probabilities,
             label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
-            truncated_input=any(scored.truncated_input for scored in passes),
+            truncated_input=any(scored.prompt.truncated for scored in passes),
             note="; ".join(filter(None, notes)) or None,
             **signature,
         )
@@ -404,18 +397,15 @@ class _Stream:
     ) -> list[Verdict]:
         """Return the verdicts of an encoded window, in order."""
         judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
-
-        def report(prompt: OrderedPrompt, piece: str) -> None:
-            if on_text:
-                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
-
-        def wanted(prompt: OrderedPrompt) -> bool:
-            return is_wanted is None or is_wanted(window[prompt.request_index])
-
-        hooks = (report if on_text else None, wanted if is_wanted else None)
+        report = on_text and (
+            lambda prompt, piece: on_text(
+                window[prompt.request_index], Pass(order=prompt.order), piece
+            )
+        )
+        wanted = is_wanted and (lambda prompt: is_wanted(window[prompt.request_index]))
         for group in groups:
             for index, fault in group.errors.items():
                 verdicts[index] = Verdict.from_error(fault, window[index], judge_name=judge.name)
-            for index, passes in group.score(judge.encoder, judge.engine, *hooks).items():
+            for index, passes in group.score(judge.encoder, judge.engine, report, wanted).items():
                 verdicts[index] = judge._verdict(group.requests[index], passes, self.calibrated)
         return [verdicts[index] for index in range(len(window))]

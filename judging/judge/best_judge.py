@@ -30,7 +30,7 @@ class Familiarity(IntEnum):
 
 
 def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) -> Familiarity:
-    """Tell how well a judge knows a rubric; ``key`` is by default that of a label alone."""
+    """Tell how well a judge knows a rubric; ``key`` is its calibration's, by default a label's."""
     if task not in judge.tasks:
         return Familiarity.NONE
     if judge.calibration and (key or f"{task}/{rubric}") in judge.calibration.rubrics:

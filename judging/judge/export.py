@@ -31,7 +31,7 @@ from judging.models.checkpoints import (
     weight_files,
 )
 from judging.models.fetched import EMBEDDED_2, vision_weights
-from judging.models.processors import load_processor
+from judging.models.processors import IMAGE_FILES, load_processor
 from judging.scoring.ask_model import make_ordered_prompts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
@@ -39,7 +39,6 @@ from judging.tasks import get_task
 from judging.types import END_TOKEN, JudgeRequest
 
 _PUBLISHED = ("*.json", "*.jinja", "*.txt", "LICENSE*", "NOTICE*")
-_IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
 
 
 def write_checkpoint(backbone: Backbone, adapter: Path, dtype: str, folder: Path) -> None:
@@ -60,10 +59,11 @@ def write_checkpoint(backbone: Backbone, adapter: Path, dtype: str, folder: Path
             if isinstance(part, dict) and key in part:
                 part[key] = dtype
     write_json(folder / CONFIG, config)
-    for name in _IMAGE_FILES:
+    for name in IMAGE_FILES:
         if (folder / name).is_file():
             content = read_object(folder / name)
-            write_json(folder / name, _with_pixels(content, backbone.pixels))
+            _set_pixels(content, backbone.pixels)
+            write_json(folder / name, content)
 
 
 def _write_weights(
@@ -95,18 +95,14 @@ def _write_weights(
         write_json(folder / INDEX, index)
 
 
-def _with_pixels(content: dict[str, Any], limits: PixelLimits) -> dict[str, Any]:
-    """Return the configuration of an image processor with other limits on pictures."""
-    changed: dict[str, Any] = json.loads(json.dumps(content))
-    images: dict[str, Any] = changed.get("image_processor", changed)
+def _set_pixels(content: dict[str, Any], limits: PixelLimits) -> None:
+    """Set the limits on pictures in the configuration of an image processor."""
+    images: dict[str, Any] = content.get("image_processor", content)
     about_pictures = {"size", "min_pixels", "image_mean", "patch_size"}
-    if images is changed and not about_pictures & changed.keys():
-        return content  # a processor's file that leaves pictures to another file
+    if images is content and not about_pictures & content.keys():
+        return  # a processor's file that leaves pictures to another file
     images["size"] = {"shortest_edge": limits.min_pixels, "longest_edge": limits.max_pixels}
-    for key, value in limits._asdict().items():
-        if key in images:
-            images[key] = value
-    return changed
+    images |= {key: value for key, value in limits._asdict().items() if key in images}
 
 
 _LARGEST = 1e-3
@@ -284,13 +280,7 @@ def export_merged(
             shell = judge.backbone.with_model(empty_model(model.config))
             del judge, model  # two models need not be in memory at once
             write_checkpoint(shell, run, weights_dtype, partial)
-            parity = compare(
-                partial,
-                expected,
-                requests,
-                card=card,
-                device=model_device,
-            )
+            parity = compare(partial, expected, requests, card=card, device=model_device)
         parity.check()
         (partial / JUDGE_FOLDER).mkdir()
         for file in _JUDGE_FILES:

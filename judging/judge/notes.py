@@ -77,7 +77,7 @@ def is_in_untrained_mode(verdict: Verdict) -> bool:
 
 
 def untrained_mode_caution(number: int, total: int) -> str:
-    """Caution that a number of all verdicts were decided in a mode without training."""
+    """Warn that verdicts were decided in a mode that the judge was not trained for."""
     return (
         f"{number:,} of {total:,} rows ask for a `mode` that the judge was not trained for: "
         "leave `mode` out of the rows, and it decides as it was trained to."

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -24,9 +24,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask
 
 GROUPED = "custos_grouped"
-"""For CPUs; see :func:`grouped_attention`."""
+"""For CPUs: masked queries are plain matrix products."""
 FUSED = "custos_fused"
-"""For GPUs; see :func:`fused_attention`."""
+"""For GPUs: causal queries need no mask, so PyTorch may choose its flash kernel."""
 VARLEN = "custos_flash_varlen"
 """For pictures on GPUs; see :func:`varlen_attention`. Only to attention with ``flash`` in its name
 does transformers hand the pictures of a batch together."""
@@ -68,10 +68,8 @@ def choose_attention(config: Any, device: torch.device, dtype: torch.dtype) -> d
 
 def describe_attention(model: Any) -> str:
     """Return the attention of a model's parts for people: ``text NAME, vision NAME``."""
-    text, vision = _text_attention(model), getattr(model.config, "vision_config", None)
-    if vision is None:
-        return attention_line({"": text})
-    return attention_line({"text_config": text, "vision_config": vision._attn_implementation})
+    line, vision = f"text {_text_attention(model)}", getattr(model.config, "vision_config", None)
+    return line if vision is None else f"{line}, vision {vision._attn_implementation}"
 
 
 def enabled_kernels() -> str:
@@ -123,61 +121,8 @@ def first_masked_query(model: Any, num_causal: int, queries: int, keys: int) -> 
     return num_causal
 
 
-def grouped_attention(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-    **kwargs: Any,
-) -> tuple[Tensor, None]:
-    """Compute attention, under the mask as plain matrix products, for CPUs.
-
-    PyTorch's fused CPU kernel is made for long sequences. Most rows here have about a hundred
-    tokens and an explicit mask, for which two batched products are enough. Query heads of a group
-    are folded into rows, so keys and values are never repeated.
-
-    Args:
-        module: The attention layer (unused).
-        query: ``[batch, heads, queries, head_dim]``.
-        key: ``[batch, kv_heads, keys, head_dim]``, ``keys >= queries``.
-        value: As ``key``.
-        attention_mask: Additive, ``[batch or 1, 1, masked, keys]``, in ``query``'s dtype, for the
-            last queries; those before are causal. All are causal if it is ``None``.
-        scaling: Factor on the scores.
-        kwargs: Arguments of other implementations (unused); Qwen-VL has no attention dropout.
-
-    Returns:
-        ``[batch, queries, heads, head_dim]`` and no weights.
-    """
-    return _attend(_products, query, key, value, attention_mask, scaling), None
-
-
-def fused_attention(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-    **kwargs: Any,
-) -> tuple[Tensor, None]:
-    """Compute attention with PyTorch's fused kernels, for GPUs.
-
-    Causal queries need no mask, so PyTorch may choose its flash kernel. Arguments and result are
-    those of :func:`grouped_attention`.
-    """
-
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
-        out: Tensor = sdpa_attention_forward(module, query, key, value, mask, scaling=scaling)[0]
-        return out
-
-    return _attend(attend, query, key, value, attention_mask, scaling), None
-
-
 def varlen_attention(
-    module: torch.nn.Module,
+    module: nn.Module,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -202,25 +147,39 @@ def varlen_attention(
     return out[None], None
 
 
-def _attend(
-    masked_attention: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor],
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    scaling: float,
-) -> Tensor:
-    """Compute causal attention, and that of the masked queries with a function of its own."""
-    num_causal = query.shape[2] - (0 if mask is None else mask.shape[2])
-    parts = []
-    if num_causal:
-        seen = key.shape[2] - query.shape[2] + num_causal
-        parts.append(
-            _causal(query[:, :, :num_causal], key[:, :, :seen], value[:, :, :seen], scaling)
-        )
-    if mask is not None:
-        parts.append(masked_attention(query[:, :, num_causal:], key, value, mask, scaling))
-    return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+def _attention(
+    masked_attention: Callable[[nn.Module, Tensor, Tensor, Tensor, Tensor, float], Tensor],
+) -> Callable[..., tuple[Tensor, None]]:
+    """Make attention as transformers calls it: causal, and a function for masked queries.
+
+    ``query`` is ``[batch, heads, queries, head_dim]``, ``key`` and ``value`` are ``[batch,
+    kv_heads, keys, head_dim]``, ``keys >= queries``. ``attention_mask`` is additive, ``[batch or 1,
+    1, masked, keys]`` in the dtype of ``query``, for the last queries; those before are causal, all
+    if it is ``None``. The result is ``[batch, queries, heads, head_dim]`` and no weights.
+    """
+
+    def attend(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        scaling: float,
+        **kwargs: Any,  # of other implementations
+    ) -> tuple[Tensor, None]:
+        num_causal = query.shape[2] - (0 if attention_mask is None else attention_mask.shape[2])
+        parts = []
+        if num_causal:
+            seen = key.shape[2] - query.shape[2] + num_causal
+            parts.append(
+                _causal(query[:, :, :num_causal], key[:, :, :seen], value[:, :, :seen], scaling)
+            )
+        if attention_mask is not None:
+            last = query[:, :, num_causal:]
+            parts.append(masked_attention(module, last, key, value, attention_mask, scaling))
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0], None
+
+    return attend
 
 
 def _causal(query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
@@ -236,8 +195,15 @@ def _causal(query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor
     return out[:, :, past:].transpose(1, 2).contiguous()
 
 
-def _products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
-    """Compute attention under an additive mask as two batched matrix products."""
+def _products(
+    _: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float
+) -> Tensor:
+    """Compute attention under an additive mask as two batched matrix products.
+
+    PyTorch's fused CPU kernel is made for long sequences. Most rows here have about a hundred
+    tokens and an explicit mask, for which two products are enough. Query heads of a group are
+    folded into rows, so keys and values are never repeated.
+    """
     batch, heads, queries, head_dim = query.shape
     kv_heads, keys = key.shape[1], key.shape[2]
     group = heads // kv_heads
@@ -247,6 +213,18 @@ def _products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: 
     weights = torch.softmax(scores, dim=-1).view(batch, kv_heads, group * queries, keys)
     out = torch.matmul(weights, value).view(batch, heads, queries, head_dim)
     return out.transpose(1, 2).contiguous()
+
+
+def _fused(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float
+) -> Tensor:
+    """Compute attention under an additive mask with PyTorch's fused kernels."""
+    out: Tensor = sdpa_attention_forward(module, query, key, value, mask, scaling=scaling)[0]
+    return out
+
+
+grouped_attention = _attention(_products)
+fused_attention = _attention(_fused)
 
 
 def _padding_mask(attention_mask: Tensor | None = None, **arguments: Any) -> Tensor | None:

@@ -28,12 +28,7 @@ from judging.models.checkpoints import (
     stored_weights,
     without_report_of_missing_weights,
 )
-from judging.models.devices import (
-    computes_bfloat16,
-    move_model,
-    use_cores_of_quota,
-    use_device,
-)
+from judging.models.devices import computes_bfloat16, move_model, use_cores_of_quota, use_device
 from judging.models.fetched import (
     EMBEDDED,
     EMBEDDED_2,
@@ -278,7 +273,7 @@ def check_version(adapter: Path, name: str, trained_on: str, version: str) -> No
 
 
 def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str | None]:
-    """Find a checkpoint's folder, fetched if need be, and its version, if not a user's."""
+    """Find a checkpoint's folder, fetched if need be, and its version; ``None`` for a user's."""
     its_version: str | None = None
     if name in (EMBEDDED, EMBEDDED_2):
         folder, its_version = embedded_folder(), name

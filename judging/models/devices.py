@@ -149,9 +149,9 @@ def computes_bfloat16(device: torch.device) -> bool:
     """Tell whether a device multiplies bfloat16 matrices faster than float32 ones.
 
     A CPU without instructions for it is much slower in bfloat16, and so is one of Intel that has
-    those of AVX-512 and no AMX (docs/serving.md).
-    Such a CPU holds and multiplies rounded weights in float32, so nothing else is rounded. The kind
-    of CPU decides, not a timing: verdicts must not depend on how busy the machine is.
+    those of AVX-512 and no AMX (docs/serving.md). It holds and multiplies rounded weights in
+    float32, so nothing else is rounded. The kind of CPU decides, not a timing: verdicts must not
+    depend on how busy the machine is.
     """
     import torch
 

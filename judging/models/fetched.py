@@ -300,6 +300,11 @@ PUBLISHED = PublishedFile(
 )
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 VISION_SEED = 20260801
+_KEPT_OF_LLAMA = (
+    *("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
+    *("intermediate_size", "max_position_embeddings", "rms_norm_eps"),
+)
+_END_TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 # ChatML as Qwen writes it: system turn first, images before the text of their turn.
 CHAT_TEMPLATE = (
@@ -398,17 +403,9 @@ def _graft_config(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLC
     return Qwen2_5_VLConfig(
         text_config={
             "vocab_size": len(tokenizer),
-            "hidden_size": llama.hidden_size,
-            "num_hidden_layers": llama.num_hidden_layers,
-            "num_attention_heads": llama.num_attention_heads,
-            "num_key_value_heads": llama.num_key_value_heads,
-            "intermediate_size": llama.intermediate_size,
-            "max_position_embeddings": llama.max_position_embeddings,
-            "rms_norm_eps": llama.rms_norm_eps,
+            **{name: getattr(llama, name) for name in _KEPT_OF_LLAMA},
             "tie_word_embeddings": True,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
+            **{name: getattr(tokenizer, name) for name in _END_TOKENS},
             "rope_parameters": {
                 "rope_type": "default",
                 "rope_theta": llama.rope_parameters["rope_theta"],

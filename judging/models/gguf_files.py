@@ -205,11 +205,7 @@ def _write_config(
             f"download it again"
         )
     config = AutoConfig.for_model(
-        architecture,
-        architectures=[MODEL_CLASSES[architecture]],
-        dtype="bfloat16",
-        **values,
-        **ids,
+        architecture, architectures=[MODEL_CLASSES[architecture]], dtype="bfloat16", **values, **ids
     )
     check_numbers(str(path), config)
     config.save_pretrained(folder)

@@ -22,7 +22,7 @@ from judging.models.checkpoints import TEMPLATE_JSON, TEXT_FAMILIES, reading
 from judging.types import END_TOKEN, START_TOKEN
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.json", "merges.txt")
-_IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
+IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
 _TEMPLATE_FILES = (TEMPLATE_JSON, "chat_template.jinja")
 
 
@@ -126,10 +126,10 @@ def load_processor(folder: Path, model_type: str) -> Any:
         processor = TextProcessor(tokenizer, _chosen(source, tokenizer.chat_template))
         _check_template(source, processor)
         return processor
-    with reading(folder, *_IMAGE_FILES):
+    with reading(folder, *IMAGE_FILES):
         # The class is named, because older checkpoints name classes that the library no longer has.
         images = Qwen2VLImageProcessorPil.from_pretrained(source)
-    with reading(folder, *_IMAGE_FILES, *_TEMPLATE_FILES):
+    with reading(folder, *IMAGE_FILES, *_TEMPLATE_FILES):
         files, _ = processor_class.get_processor_dict(source)
     template = _chosen(source, files.get("chat_template") or tokenizer.chat_template)
     processor = processor_class(images, tokenizer, chat_template=template)
@@ -142,7 +142,7 @@ def _chosen(source: str, template: str | dict[str, str] | None) -> str:
     if isinstance(template, dict):
         template = template.get("default")
     if not template:
-        raise CustosError(_bad_template(source, "there is none"))
+        raise _bad_template(source, "there is none")
     return template
 
 
@@ -164,26 +164,20 @@ def _check_template(source: str, processor: Any) -> None:
             for option in options
         )
     except Exception as error:  # noqa: BLE001 (a template is a program)
-        raise CustosError(_bad_template(source, f"it fails: {error}")) from None
+        raise _bad_template(source, f"it fails: {error}") from None
     parts = prompt.split(START_TOKEN)  # by which a judge knows where a text begins
     places = [next((at for at, part in enumerate(parts) if text in part), 0) for text in texts]
-    if 0 in places:
-        raise CustosError(
-            _bad_template(
-                source,
-                f"it begins a turn without {START_TOKEN}, leaves out or changes the text of one",
-            )
-        )
-    if places != sorted(set(places)):
-        raise CustosError(_bad_template(source, "it joins turns"))
-    if places[-1] == len(parts) - 1:
-        raise CustosError(_bad_template(source, "it does not begin the turn of the answer"))
-    if others and others[0] != prompt:
-        raise CustosError(
-            _bad_template(source, "it prints the date, so verdicts would change with it")
-        )
-    if processor.image_processor and processor.image_token not in prompt:
-        raise CustosError(_bad_template(source, "it leaves pictures out"))
+    lacks_picture = processor.image_processor and processor.image_token not in prompt
+    for reason, is_so in (
+        (f"it begins a turn without {START_TOKEN}, leaves out or changes the text of one",
+         0 in places),
+        ("it joins turns", places != sorted(set(places))),
+        ("it does not begin the turn of the answer", places[-1] == len(parts) - 1),
+        ("it prints the date, so verdicts would change with it", others and others[0] != prompt),
+        ("it leaves pictures out", lacks_picture),
+    ):  # fmt: skip
+        if is_so:
+            raise _bad_template(source, reason)
     if prompt.rstrip().endswith("<think>"):
         raise CustosError(
             f"backbone '{source}': its chat template begins every answer with a thought; use the "
@@ -191,8 +185,8 @@ def _check_template(source: str, processor: Any) -> None:
         )
 
 
-def _bad_template(source: str, reason: str) -> str:
-    return (
+def _bad_template(source: str, reason: str) -> CustosError:
+    return CustosError(
         f"backbone '{source}': the chat template cannot be used ({reason}); copy "
         f"chat_template.json or chat_template.jinja of the published checkpoint into the folder"
     )

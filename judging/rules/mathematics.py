@@ -30,7 +30,7 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 _SHORT_INTEGER = 5
 """Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
 _FREE = frozenset("CKckmn")
-"""Constants and whole numbers that may be any: ``2k + 1`` and ``2k - 1`` are the odd numbers."""
+"""Symbols for any constant or whole number: ``2k + 1`` and ``2k - 1`` are all odd numbers."""
 _SYMBOL = re.compile(r"(?<![A-Za-z\\'’])(?<!\d )(?!I\b|[Aa]\s+[A-Za-z]{2})[A-Za-z](?![A-Za-z])")
 """A letter of its own, but no unit, article or "I"."""
 _ASKING = re.compile(

@@ -64,15 +64,18 @@ class OrderedPrompt:
 
 @dataclass(frozen=True)
 class ScoredPass:
-    """A pass with the posterior over the labels."""
+    """A pass, and what it is scored after."""
 
+    source: OrderedPrompt
+    prompt: EncodedPrompt
+    """The source's prompt and what has been written after it."""
     record: Pass
-    label_mass: float
-    """Probability inside the label tree, before renormalisation."""
-    truncated_input: bool
-    """Text was cut from the middle of a response."""
-    scaled_pictures: int
-    """Number of pictures that were scaled down."""
+    label_mass: float = math.nan
+    """Probability inside the label tree, before renormalisation; nan until it is scored."""
+
+    def updated(self, **fields: object) -> Pass:
+        """Return the record with other fields."""
+        return self.record.model_copy(update=fields)
 
 
 def make_ordered_prompts(
@@ -153,51 +156,24 @@ class PromptGroup:
     ) -> dict[int, list[ScoredPass] | CustosError]:
         """Score the labels after every prompt, and after its critique if one is wanted.
 
-        Args:
-            encoder: Encoder of the prompts' judge.
-            engine: Runs the model.
-            on_text: Called with each new piece of a critique, which may be empty.
-            is_wanted: Says, for labels without a critique, whether anybody still waits for a
-                prompt.
-
-        Returns:
-            For every request index its passes, in the order of the prompts, or why one failed.
-
-        Raises:
-            CustosError: If the engine fails as a whole.
+        ``on_text`` is called with each new piece of a critique, which may be empty; ``is_wanted``
+        says, for labels without a critique, whether anybody still waits for a prompt. Returns by
+        request index the passes, that of the given order first, or why one failed. Raises
+        ``CustosError`` if the engine fails as a whole.
         """
         scoring = _Scoring(self, encoder, engine)
-        drafts = [
-            _Draft(i, prompt, prompt.prompt, Pass(order=prompt.order))
-            for i, prompt in enumerate(self.prompts)
-        ]
+        drafts = [ScoredPass(each, each.prompt, Pass(order=each.order)) for each in self.prompts]
         if self.task.critique and self.sampling:
             drafts = scoring.add_critiques(drafts, self.task.critique, self.sampling, on_text)
         else:
             wanted = (lambda index: is_wanted(self.prompts[index])) if is_wanted else None
             drafts = scoring.add_posteriors(drafts, partial(engine.score, is_wanted=wanted))
         results: dict[int, list[ScoredPass] | CustosError] = dict(scoring.errors)
-        for draft in sorted(drafts, key=lambda draft: draft.position):
+        for draft in sorted(drafts, key=lambda draft: draft.source.order):  # given, swapped
             passes = results.setdefault(draft.source.request_index, [])
             if isinstance(passes, list):
-                cut, scaled = draft.prompt.truncated, draft.prompt.scaled_pictures
-                passes.append(ScoredPass(draft.record, draft.label_mass, cut, scaled))
+                passes.append(draft)
         return results
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A pass that is not finished."""
-
-    position: int
-    source: OrderedPrompt
-    prompt: EncodedPrompt
-    """The source's prompt and what has been written after it."""
-    record: Pass
-    label_mass: float = math.nan
-
-    def updated(self, **fields: object) -> Pass:
-        return self.record.model_copy(update=fields)
 
 
 class _Scoring:
@@ -217,11 +193,11 @@ class _Scoring:
 
     def add_critiques(
         self,
-        drafts: Sequence[_Draft],
+        drafts: Sequence[ScoredPass],
         form: CritiqueFormat,
         sampling: Sampling,
         on_text: Callable[[OrderedPrompt, str], None] | None,
-    ) -> list[_Draft]:
+    ) -> list[ScoredPass]:
         """Write a critique for every draft that has none, then add posteriors.
 
         A critique that the judge wrote itself is followed by the confidence that it states.
@@ -248,7 +224,7 @@ class _Scoring:
             finished += scored
         return finished
 
-    def _given_texts(self, drafts: Sequence[_Draft], max_tokens: int) -> TextBatch:
+    def _given_texts(self, drafts: Sequence[ScoredPass], max_tokens: int) -> TextBatch:
         """Return given critiques as if they had been generated, cut to so many tokens."""
         texts = []
         for draft in drafts:
@@ -261,8 +237,8 @@ class _Scoring:
         return TextBatch(self.engine, range(len(texts)), texts)
 
     def _add_labels(
-        self, drafts: Sequence[_Draft], form: CritiqueFormat, batch: TextBatch
-    ) -> list[_Draft]:
+        self, drafts: Sequence[ScoredPass], form: CritiqueFormat, batch: TextBatch
+    ) -> list[ScoredPass]:
         """Add each draft's text of a batch, and the probability of every label after it."""
         closing = self.encoder.text(form.closing)
         critiqued = [
@@ -277,7 +253,7 @@ class _Scoring:
         ]
         return self.add_posteriors(critiqued, batch.score)
 
-    def add_posteriors(self, drafts: Sequence[_Draft], score: Scorer) -> list[_Draft]:
+    def add_posteriors(self, drafts: Sequence[ScoredPass], score: Scorer) -> list[ScoredPass]:
         """Add the probability of every label, scored at the end of each draft's prompt."""
         prompts = [draft.prompt.extended(self._opening) for draft in drafts]
         scores = score(prompts, self._tree) if drafts else []
@@ -290,8 +266,8 @@ class _Scoring:
         return scored
 
     def _add_confidences(
-        self, drafts: Sequence[_Draft], form: CritiqueFormat, batch: TextBatch
-    ) -> list[_Draft]:
+        self, drafts: Sequence[ScoredPass], form: CritiqueFormat, batch: TextBatch
+    ) -> list[ScoredPass]:
         """Add the likeliest stated confidence after each pass's own likeliest label.
 
         An exact engine scores the values of ``CONFIDENCES`` and the likeliest is taken. Any other
@@ -330,8 +306,8 @@ class _Scoring:
         ]
 
     def _successes(
-        self, drafts: Sequence[_Draft], results: Sequence[ResultT | CustosError]
-    ) -> list[tuple[_Draft, ResultT]]:
+        self, drafts: Sequence[ScoredPass], results: Sequence[ResultT | CustosError]
+    ) -> list[tuple[ScoredPass, ResultT]]:
         """Pair drafts with their results, except drafts of requests that have failed."""
         for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, CustosError):

@@ -95,19 +95,12 @@ class Engine(Protocol):
         tree: LabelTree,
         is_wanted: Callable[[int], bool] | None = None,
     ) -> Sequence[LabelLogprobs | CustosError]:
-        """Score every label after every prompt.
+        """Score every label after every prompt of one rubric.
 
-        Args:
-            prompts: Prompts of one rubric.
-            tree: Its label tree.
-            is_wanted: Says whether anybody still waits for the prompt of an index. It is asked
-                before the model runs on a prompt; the others get :data:`UNWANTED`.
-
-        Returns:
-            For each prompt the log-probabilities of the labels, or why there are none.
-
-        Raises:
-            CustosError: If the engine fails as a whole.
+        ``is_wanted`` says whether anybody still waits for the prompt of an index. It is asked
+        before the model runs on a prompt; the others get :data:`UNWANTED`. Returns for each prompt
+        the log-probabilities of the labels, or why there are none. Raises ``CustosError`` if the
+        engine fails as a whole.
         """
         ...
 
@@ -120,27 +113,17 @@ class Engine(Protocol):
         sampling: Sampling,
         on_text: Callable[[int, str], None] | None = None,
     ) -> Iterator[TextBatch]:
-        """Generate a text after every prompt and yield the texts in finished batches.
+        """Generate a text after every prompt of one rubric, up to ``stop``, in finished batches.
 
         Score prompts that continue a batch before you ask for the next batch: until then the engine
-        may still remember its texts.
-
-        Args:
-            prompts: Prompts of one rubric.
-            encoder: Encoder that made them.
-            stop: Text that ends a text and is left out of it.
-            seeds: One per prompt.
-            sampling: How tokens are drawn.
-            on_text: Called with a prompt's index and each new piece of its text, which may be
-                empty. What it raises ends the texts.
-
-        Raises:
-            CustosError: If the engine fails as a whole.
+        may still remember its texts. Each prompt has a seed. ``on_text`` is called with a prompt's
+        index and each new piece of its text, which may be empty; what it raises ends the texts.
+        Raises ``CustosError`` if the engine fails as a whole.
         """
         ...
 
 
-def check_numbers(engine: Engine, encoder: Encoder) -> None:
+def check_scores(engine: Engine, encoder: Encoder) -> None:
     """Raise ``CustosError`` if a model's scores after one short prompt are not numbers.
 
     Damaged weights are seen so without reading all of them: nearly every weight of the text tower

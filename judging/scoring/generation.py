@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 
 import torch
@@ -274,7 +275,7 @@ def generate_texts(
     row's index and each new piece of its text. Returns the texts, and what the model remembers of
     them.
     """
-    reports = [_report_row(on_text, row) if on_text else None for row in range(len(prompts))]
+    reports = [partial(on_text, row) if on_text else None for row in range(len(prompts))]
     texts = [GrowingText(decode, end_id, stop, report) for report in reports]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     device, rows = model.device, len(prompts)
@@ -328,7 +329,3 @@ def _distinct_prompts(prompts: Sequence[EncodedPrompt]) -> tuple[list[EncodedPro
             distinct.append(prompt)
         indices.append(index)
     return distinct, indices
-
-
-def _report_row(on_text: Callable[[int, str], None], row: int) -> Callable[[str], None]:
-    return lambda piece: on_text(row, piece)

@@ -7,9 +7,10 @@ Benchmarks ask for verdicts on many models' answers to the same question. Prompt
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +18,8 @@ from torch import Tensor
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.tree_batch import TreeBatch, TreeModel
+
+MemberT = TypeVar("MemberT")
 
 COLUMN_STEP = 8
 ALIGNMENT_COST = 16
@@ -48,14 +51,7 @@ def pack(
     least.
     """
     rows = _joined(prompts, num_nodes, token_budget)
-    batches: list[list[list[int]]] = []
-    widest = 0
-    for columns, row in sorted(rows, key=lambda entry: -entry[0]):
-        if not batches or (len(batches[-1]) + 1) * widest > token_budget:
-            batches.append([])
-            widest = columns
-        batches[-1].append(row)
-    return batches
+    return _filled(sorted(rows, key=lambda entry: -entry[0]), token_budget)
 
 
 def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> list[list[list[int]]]:
@@ -65,14 +61,9 @@ def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> li
     """
     chains = tree.chains()
     depth = max(map(len, chains))
-    batches: list[list[list[int]]] = []
-    widest = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if not batches or (len(batches[-1]) + 1) * len(chains) * widest > token_budget:
-            batches.append([])
-            widest = lengths[index] + depth
-        batches[-1].append([index])
-    return batches
+    longest_first = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    widths = [(len(chains) * (lengths[i] + depth), [i]) for i in longest_first]
+    return _filled(widths, token_budget)
 
 
 def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -> list[list[int]]:
@@ -81,12 +72,22 @@ def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -
     The budget bounds the tokens, padding included, whose keys and values a batch remembers in the
     end.
     """
-    batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        width = lengths[index] + max_new_tokens
-        if not batches or (len(batches[-1]) + 1) * width > token_budget:
+    shortest_first = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    return _filled([(lengths[i] + max_new_tokens, i) for i in shortest_first], token_budget)
+
+
+def _filled(
+    widths_and_members: Iterable[tuple[int, MemberT]], token_budget: int
+) -> list[list[MemberT]]:
+    """Fill one batch after another up to the budget; padding makes its members equally wide."""
+    batches: list[list[MemberT]] = []
+    widest = 0
+    for width, member in widths_and_members:
+        widest = max(widest, width)
+        if not batches or (len(batches[-1]) + 1) * widest > token_budget:
             batches.append([])
-        batches[-1].append(index)
+            widest = width
+        batches[-1].append(member)
     return batches
 
 
@@ -174,6 +175,8 @@ def make_tree_batch(
         for layout, places in zip(layouts, columns, strict=True)
     ]
     logit_columns, slots = _index_slots(slots_by_row, rows, max(tree.num_slots for tree in trees))
+    pictures = [vision for row in rows if (vision := prompts[row[0]].vision)]
+    names = pictures[0] if pictures else ()
     return TreeBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
@@ -182,7 +185,7 @@ def make_tree_batch(
         num_causal,
         logit_columns,
         slots,
-        _concatenate_pictures([prompts[row[0]] for row in rows]),
+        {name: torch.cat([vision[name] for vision in pictures]) for name in names},
     )
 
 
@@ -202,14 +205,6 @@ def _index_slots(
             slots[index, : len(columns)] = b * num_columns + torch.arange(start, end)
             start = end
     return logit_columns, slots
-
-
-def _concatenate_pictures(prompts: Sequence[EncodedPrompt]) -> dict[str, Tensor]:
-    """Return the pictures of one prompt per row, in order; empty without pictures."""
-    pictures = [prompt.vision for prompt in prompts if prompt.vision]
-    if not pictures:
-        return {}
-    return {name: torch.cat([vision[name] for vision in pictures]) for name in pictures[0]}
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Encoder:
         return request.images if self.shows_all_pictures else task.pictures(request)
 
     def instruction(self, task: JudgeTask, request: JudgeRequest) -> str:
-        """Return the instruction that a request is judged under, the same for those of a mode."""
+        """Return the instruction of a request, the same for all of its rubric and mode."""
         rubric = task.rubric(request)
         if self.is_untrained and request.mode == "critique":
             return task.untrained_instruction(rubric)
@@ -214,7 +214,13 @@ class Encoder:
         key = (instruction, num_fields, num_pictures)
         if key not in self._around:
             text, source = "Question: a", "picture"
-            opened = {source: self._smallest_picture()} if num_pictures else {}
+            opened: dict[str, Image] = {}
+            if num_pictures:
+                from PIL.Image import new
+
+                images = self.backbone.processor.image_processor
+                side = images.patch_size * images.merge_size
+                opened[source] = new("RGB", (side, side))  # of one token
             turns = [
                 _turn(message, opened)
                 for message in conversation(
@@ -226,14 +232,6 @@ class Encoder:
             prefix, of_fields = self._prefix_length(ids), num_fields * len(self.data(text))
             self._around[key] = prefix, len(ids) - prefix - num_pictures - of_fields
         return self._around[key]
-
-    def _smallest_picture(self) -> Image:
-        """Return a picture of one token."""
-        from PIL import Image
-
-        images = self.backbone.processor.image_processor
-        side = images.patch_size * images.merge_size
-        return Image.new("RGB", (side, side))
 
     def _prefix_length(self, ids: Sequence[int]) -> int:
         """Tell how many tokens the instruction has."""
@@ -303,9 +301,7 @@ class Encoder:
         return opened, len(large)
 
     def _apply_template(
-        self,
-        conversations: list[list[dict[str, Any]]],
-        image_options: dict[str, Any] | None = None,
+        self, conversations: list[list[dict[str, Any]]], image_options: dict[str, Any] | None = None
     ) -> Any:
         """Return tokens and pictures of conversations; options only where there are pictures."""
         return self.backbone.processor.apply_chat_template(

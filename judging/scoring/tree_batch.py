@@ -53,34 +53,8 @@ class _ReadLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes h
         return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
 
 
-@dataclass(frozen=True)
-class Prefix:
-    """Keys and values of an instruction, one pair ``[1, kv_heads, P, head_dim]`` per layer."""
-
-    layers: tuple[tuple[Tensor, Tensor], ...]
-
-    @staticmethod
-    def recording_cache(num_layers: int) -> Cache:
-        """Make an empty cache that keeps what every layer computes first."""
-        return Cache(layers=[_RecordedLayer() for _ in range(num_layers)])
-
-    @classmethod
-    def of_recording(cls, cache: Cache) -> Prefix:
-        """Return what :meth:`recording_cache` has kept."""
-        return cls(tuple((layer.keys, layer.values) for layer in cache.layers))
-
-    def read_cache(self) -> Cache:
-        """Make a cache in which every row finds the prefix, and which keeps no row's own keys."""
-        return Cache(layers=[_ReadLayer(key, value) for key, value in self.layers])
-
-    def growing_cache(self, config: Any, num_rows: int) -> DynamicCache:
-        """Make a cache that holds the prefix for every row and keeps what comes after it."""
-        cache = DynamicCache(config=config)
-        for index, (key, value) in enumerate(self.layers):
-            cache.update(
-                key.expand(num_rows, -1, -1, -1), value.expand(num_rows, -1, -1, -1), index
-            )
-        return cache
+Prefix = tuple[tuple[Tensor, Tensor], ...]
+"""Keys and values of an instruction, one pair ``[1, kv_heads, P, head_dim]`` per layer."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +136,7 @@ class TreeModel(nn.Module):
         """Compute keys and values of the instruction, ``[P]`` int64, ``P > 0``."""
         length = prefix_ids.shape[0]
         num_layers = self.backbone.config.get_text_config().num_hidden_layers
-        cache = Prefix.recording_cache(num_layers)
+        cache = Cache(layers=[_RecordedLayer() for _ in range(num_layers)])
         # Nobody reads its logits, so the body runs alone.
         self._base.model(
             input_ids=prefix_ids[None],
@@ -172,29 +146,23 @@ class TreeModel(nn.Module):
             past_key_values=cache,
             use_cache=False,
         )
-        return Prefix.of_recording(cache)
+        return tuple((layer.keys, layer.values) for layer in cache.layers)
 
     def forward(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
         """Compute the next-token logits at every slot.
 
-        Args:
-            batch: Rows to run.
-            prefix: Their prefilled instruction; computed here, with gradients, when ``None``.
-
-        Returns:
-            ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
-            Slots a prompt does not have hold arbitrary values.
+        Without the ``prefix`` of the rows, their instruction is prefilled here, with gradients.
+        Returns ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
+        Slots that a prompt does not have hold arbitrary values.
         """
         return self._project(self.hidden(batch, prefix))
 
     def begin(self, batch: TreeBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
         """Return what :meth:`forward` does, and the cache of prefix and rows for :meth:`extend`."""
-        prefix, config = self._prefix(batch, prefix), self.backbone.config
-        cache = (
-            prefix.growing_cache(config, len(batch.input_ids))
-            if prefix
-            else DynamicCache(config=config)
-        )
+        prefix, num_rows = self._prefix(batch, prefix), len(batch.input_ids)
+        cache = DynamicCache(config=self.backbone.config)
+        for index, pair in enumerate(prefix or ()):
+            cache.update(*(states.expand(num_rows, -1, -1, -1) for states in pair), index)
         arguments = self._arguments(batch, prefix)
         arguments |= {"past_key_values": cache, "use_cache": True}
         return self._project(self._states(batch, arguments)), cache
@@ -202,15 +170,9 @@ class TreeModel(nn.Module):
     def resume(self, batch: TreeBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
         """Compute the logits at every slot of rows that continue the tokens in a cache.
 
-        The cache is then as it was before.
-
-        Args:
-            batch: What comes after those tokens, a prompt a row.
-            cache: From :meth:`begin`, of as many rows, its prefix included.
-            seen: Which of its columns belong before each row, ``[B, columns]`` bool.
-
-        Returns:
-            ``[N, K, vocabulary]`` as :meth:`forward`.
+        ``batch`` is what comes after those tokens, a prompt a row; ``cache`` is from :meth:`begin`,
+        of as many rows; ``seen``, ``[B, columns]`` bool, says which of its columns belong before
+        each row. The cache is then as it was before. Returns what :meth:`forward` does.
         """
         in_batch = batch.visible()
         in_cache = seen[:, None].expand(-1, in_batch.shape[1], -1)
@@ -249,7 +211,7 @@ class TreeModel(nn.Module):
             "input_ids": batch.input_ids,
             "position_ids": self._positions(batch.position_ids),
             "attention_mask": self._mask(batch),
-            "past_key_values": prefix.read_cache() if prefix else None,
+            "past_key_values": Cache([_ReadLayer(*pair) for pair in prefix]) if prefix else None,
             "use_cache": False,
             **batch.vision,
         }

@@ -79,8 +79,9 @@ class CritiqueFormat:
 class JudgeTask(ABC):
     """A task of a judge: instruction, layout of the item, labels, and how an answer is read.
 
-    The instruction and the label set may depend only on ``rubric(request)``, so that requests with
-    the same rubric share one prefilled instruction and one label tree.
+    A subclass tells at least its instruction, its item and its labels. Instruction and labels may
+    depend only on ``rubric(request)``, so that requests with the same rubric share one prefilled
+    instruction and one label tree.
     """
 
     name: ClassVar[str]
@@ -90,14 +91,21 @@ class JudgeTask(ABC):
     example: ClassVar[Mapping[str, Any]]
     """A request that this task takes, without the field ``task``. The documentation, ``custos
     tasks``, the pages of the service and ``custos doctor`` use it."""
+    label_set: ClassVar[tuple[str, ...]] = ()
+    """The labels, best first. Tasks whose labels depend on the rubric override :meth:`labels`."""
+    empty_label: ClassVar[str | None] = None
+    """Label of an empty response; ``None`` if it cannot be judged."""
+    score_range: ClassVar[tuple[float, float] | None] = None
+    """Smallest and largest possible :meth:`score`; ``None`` if it has no limits, or there is none.
+    """
     num_responses: ClassVar[int] = 1
     reads_pictures: ClassVar[bool] = True
     """False if judges read the text alone: they see no picture of a request."""
     has_rules: ClassVar[bool] = False
     """True if rules label more than empty responses."""
     asks_leave: ClassVar[bool] = False
-    """True if a service has a judge that was not trained for the task answer only where its
-    operator allows it: what is asked is so open that a figure on other tasks says nothing."""
+    """True if judges that were not trained for the task may answer it in a service only where its
+    operator allows it: it is so open that figures measured on other tasks say nothing about it."""
     critique: ClassVar[CritiqueFormat | None] = None
     """Tags of a critique and its label; ``None`` for tasks without critiques."""
 
@@ -136,9 +144,9 @@ class JudgeTask(ABC):
                 "given_critique", f"'{self.critique.closing}' would end it; cut it there"
             )
 
-    @abstractmethod
     def rubric(self, request: JudgeRequest) -> str:
-        """Return the name of the instruction and label set that a request is judged under."""
+        """Name the instruction and label set that a request is judged under: by its variant."""
+        return request.variant
 
     def full_rubric(self, request: JudgeRequest) -> str:
         """Return the task's name and the rubric of a request: ``hieval-qs/plain/any``."""
@@ -155,9 +163,9 @@ class JudgeTask(ABC):
         """
         return self.instruction(rubric)
 
-    @abstractmethod
     def labels(self, rubric: str) -> tuple[str, ...]:
         """Return the label strings with their error type (``Wrong; Other``), best first."""
+        return self.label_set
 
     def worth(self, rubric: str) -> dict[str, float]:
         """Return what an answer with each label is worth, by its place: 1 the best, 0 the worst.
@@ -192,13 +200,17 @@ class JudgeTask(ABC):
         """Decide a request before any model if it is certain; return ``None`` otherwise."""
         return self.rule_if_empty(request) or self.rule_if_certain(request)
 
-    @abstractmethod
     def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request with an empty response; return ``None`` for others.
 
         Judges learn nothing from such requests. They do learn from those that only
         :meth:`rule_if_certain` decides: a judge should know plain answers too.
         """
+        if all(map(_is_seen, request.answers)):
+            return None
+        if self.empty_label is None:
+            return Ruling("not_judgeable", None, "a response is empty")
+        return Ruling("scored", self.empty_label, "the response is empty")
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request whose response can be read by rule; return ``None`` where in doubt."""
@@ -209,9 +221,13 @@ class JudgeTask(ABC):
         ruling = self.rule(request)
         return ruling.label if ruling else None
 
-    @abstractmethod
     def parse(self, text: str, rubric: str) -> str | None:
-        """Read the label from a generated text; return ``None`` if there is none."""
+        """Read the label that a generated text consists of; return ``None`` if it is none.
+
+        Case, Markdown and the punctuation around it do not matter.
+        """
+        words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
+        return next((label for label in self.labels(rubric) if label.casefold() == words), None)
 
     def critique_of(self, text: str) -> str | None:
         """Return the critique of an answer; ``None`` if the task asks for none or it has none."""
@@ -277,46 +293,12 @@ class JudgeTask(ABC):
         """Return the grade as a number, from the probabilities; ``None`` if the task has none."""
         return None
 
-    def score_range(self) -> tuple[float, float] | None:
-        """Return the smallest and largest possible score; ``None`` if there are none."""
-        return None
-
     def target(self, example: LabelledExample) -> str:
         """Return the label that an example trains towards; ``FieldError`` if it is none here."""
         labels = self.labels(self.rubric(example))
         if example.label not in labels:
             raise FieldError("label", f"'{example.label}' is not one of {', '.join(labels)}")
         return example.label
-
-
-class BareLabelTask(JudgeTask):
-    """A task whose answer is a bare label and in which a rule decides an empty response."""
-
-    label_set: ClassVar[tuple[str, ...]] = ()
-    """The labels, best first. Tasks whose labels depend on the rubric override :meth:`labels`."""
-    empty_label: ClassVar[str | None] = None
-    """Label of an empty response; ``None`` if it cannot be judged."""
-
-    def rubric(self, request: JudgeRequest) -> str:
-        """Return the variant."""
-        return request.variant
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return :attr:`label_set`."""
-        return self.label_set
-
-    def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a request with an empty response; return ``None`` for others."""
-        if all(map(_is_seen, request.answers)):
-            return None
-        if self.empty_label is None:
-            return Ruling("not_judgeable", None, "a response is empty")
-        return Ruling("scored", self.empty_label, "the response is empty")
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """Return the label that a text consists of, whatever its case, Markdown and punctuation."""
-        words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
-        return next((label for label in self.labels(rubric) if label.casefold() == words), None)
 
 
 def is_blank(value: str | Sequence[str]) -> bool:

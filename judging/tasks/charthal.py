@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from judging.errors import FieldError
-from judging.tasks.base import BareLabelTask, Field, is_blank, judge_task
+from judging.tasks.base import Field, JudgeTask, is_blank, judge_task
 from judging.types import JudgeRequest
 
 FAITHFUL, HALLUCINATED = "1", "0"
@@ -75,7 +75,7 @@ Whether its content is true does not matter.""",
 
 
 @judge_task
-class ChartHal(BareLabelTask):
+class ChartHal(JudgeTask):
     """Faithfulness of a response to a chart: 1 if it makes nothing up, else 0.
 
     ChartHal (paper section 3.3, Tables 15-21): the variant is one of seven kinds of question. The

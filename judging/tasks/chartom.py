@@ -5,7 +5,7 @@ from __future__ import annotations
 from judging.errors import FieldError
 from judging.rules.fact_rules import choice_of, number_is_right, ranking_of, runs_upward
 from judging.rules.quantities import parse_fraction, parse_key
-from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
+from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, INCORRECT = "Correct", "Incorrect"
@@ -27,7 +27,7 @@ Incorrect: the final number lies outside, is left open between several, or is mi
 
 
 @judge_task
-class ChartomFact(BareLabelTask):
+class ChartomFact(JudgeTask):
     """Correctness of an answer to a question about a chart: a choice, a ranking or a number.
 
     CHARTOM FACT (paper section 2.3). The variant is the type of the question. Rules decide the
@@ -124,7 +124,7 @@ Answer with one of: {STATED}, {NOT_STATED}."""
 
 
 @judge_task
-class ChartomPrediction(BareLabelTask):
+class ChartomPrediction(JudgeTask):
     """Share of readers whom a chart misleads, as a response predicts it; read by rule alone.
 
     CHARTOM MIND, prediction part (paper section 2.3). The score is the share. The reference, if
@@ -141,6 +141,7 @@ class ChartomPrediction(BareLabelTask):
     required = ("question",)
     label_set = (STATED, NOT_STATED)
     empty_label = NOT_STATED
+    score_range = (0.0, 1.0)
     has_rules = True
 
     def check(self, request: JudgeRequest) -> None:
@@ -159,10 +160,6 @@ class ChartomPrediction(BareLabelTask):
             measured = _share(request.references)
             error = f"; squared error {(predicted - measured) ** 2:.4g} from {measured:g}"
         return Ruling("scored", STATED, f"a rule reads {predicted:g}{error}", predicted)
-
-    def score_range(self) -> tuple[float, float]:
-        """Return 0 and 1."""
-        return (0.0, 1.0)
 
     def instruction(self, rubric: str) -> str:
         """Tell what states a share."""
@@ -201,7 +198,7 @@ Answer with one word: {NAMED} or {MISSED}."""
 
 
 @judge_task
-class ChartomJustification(BareLabelTask):
+class ChartomJustification(JudgeTask):
     """Reasons why a chart misleads its readers: they name the trick in it, or miss it.
 
     CHARTOM MIND, justification part (paper section 2.3). The reference is the manipulation.

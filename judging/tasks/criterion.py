@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
+from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
 PASS, FAIL = "Pass", "Fail"
@@ -26,7 +26,7 @@ it in other words."""
 
 
 @judge_task
-class Criterion(BareLabelTask):
+class Criterion(JudgeTask):
     """Whether a response meets all of the caller's own criteria, with or without a reference.
 
     The criteria stand in ``criteria``, in plain words. The question may be left out: some criteria
@@ -44,6 +44,7 @@ class Criterion(BareLabelTask):
     }
     label_set = (PASS, FAIL)
     empty_label = FAIL
+    score_range = (0.0, 1.0)
     asks_leave = True
 
     def rubric(self, request: JudgeRequest) -> str:
@@ -71,7 +72,3 @@ class Criterion(BareLabelTask):
     def score(self, probabilities: Mapping[str, float]) -> float:
         """Return the probability of ``Pass``."""
         return probabilities[PASS]
-
-    def score_range(self) -> tuple[float, float]:
-        """Return 0 and 1."""
-        return (0.0, 1.0)

@@ -7,7 +7,7 @@ import re
 from judging.rules.answer_options import lettered, option_named, options_of, with_letter
 from judging.rules.final_answers import final_answer
 from judging.rules.mathematics import is_asked, same_mathematics
-from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
+from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, PARTIAL, WRONG = "Correct", "Partial", "Wrong"
@@ -44,7 +44,7 @@ _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
 
-class HiEvalTask(BareLabelTask):
+class HiEvalTask(JudgeTask):
     """The base of both HiEval tasks."""
 
     variants = ("plain", "tolerance")

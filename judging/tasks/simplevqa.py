@@ -6,7 +6,7 @@ import json
 import re
 
 from judging.rules.whole_words import holds, normalise
-from judging.tasks.base import BareLabelTask, Field, judge_task
+from judging.tasks.base import Field, JudgeTask, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "Correct", "Incorrect", "Not attempted"
@@ -98,7 +98,7 @@ def _only_conclusion(reply: object) -> str | None:
 
 
 @judge_task
-class SimpleVQA(BareLabelTask):
+class SimpleVQA(JudgeTask):
     """Factual correctness of a short answer, which may also be no attempt, from the text alone.
 
     SimpleVQA (paper section 3.3), judged in English or Chinese as the variant says. The labels are

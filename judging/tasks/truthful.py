@@ -17,7 +17,7 @@ from judging.rules.answer_options import (
     plain_option,
     published_option,
 )
-from judging.tasks.base import BareLabelTask, CritiqueFormat, Field, Ruling, judge_task
+from judging.tasks.base import CritiqueFormat, Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
 A, B, TIE = "A", "B", "None"
@@ -52,13 +52,10 @@ question, and what is right or wrong in it. Then """
 
 _RIGHT = "There are three boats."
 _WRONG = "There are five boats."
-_EXAMPLE = {
-    "question": "How many boats are in the harbour?",
-    "references": ["three"],
-}
+_EXAMPLE = {"question": "How many boats are in the harbour?", "references": ["three"]}
 
 
-class _Truthful(BareLabelTask):
+class _Truthful(JudgeTask):
     """The base of the paradigms: question, optional reference, the user's further criteria."""
 
     variants = ("plain",)
@@ -159,6 +156,7 @@ class TruthfulCritiqueScore(_Truthful):
 
     name = "truthful-critique-score"
     label_set = tuple(map(str, range(10, -1, -1)))
+    score_range = (0.0, 10.0)
     critique = CritiqueFormat("<critique>", "</critique>", "<score>", "</score>", False)
 
     def instruction(self, rubric: str) -> str:
@@ -174,10 +172,6 @@ class TruthfulCritiqueScore(_Truthful):
     def score(self, probabilities: Mapping[str, float]) -> float:
         """Return the posterior's mean, which is finer than its mode, so that few pairs tie."""
         return sum(int(label) * probability for label, probability in probabilities.items())
-
-    def score_range(self) -> tuple[float, float]:
-        """Return 0 and 10."""
-        return (0.0, 10.0)
 
     def parse(self, text: str, rubric: str) -> str | None:
         """Find the last number in tags, or a bare one."""
@@ -239,7 +233,7 @@ _NAME = re.compile(rf"{_LETTER}|^(?:[Ff]irst|[Ss]econd)$")
 
 
 def exchange_names(text: str) -> str:
-    """Exchange the names A and B of a pair's responses in a critique, as of the swapped order.
+    """Exchange the names A and B of a pair's responses in a critique, for the swapped order.
 
     Only what names a response is exchanged: the article "A", the option in "the answer is B" and
     "vitamin B" stay. Exchanging twice gives the text back, because no rule looks at which of the
@@ -278,7 +272,7 @@ Answer with one word: {CORRECT} or {INCORRECT}."""
 
 
 @judge_task
-class TruthfulOption(BareLabelTask):
+class TruthfulOption(JudgeTask):
     """Correctness of a response to a multiple-choice question; the options have letters.
 
     TruthfulVQA, multiple choice (paper section 4). The reference is the letter or the text of the

@@ -79,7 +79,7 @@ def make_verdict(
         label=score_of(label),
         error_type=type_of(label) or None,
         score=task.score(probabilities),
-        score_range=task.score_range(),
+        score_range=task.score_range,
         probabilities=dict(probabilities),
         marginals=_marginals(probabilities),
         confidence=probabilities[label],
@@ -103,7 +103,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
         label=score_of(ruling.label) if ruling.label else None,
         error_type=type_of(ruling.label or "") or None,
         score=ruling.score,
-        score_range=get_task(request.task).score_range() if ruling.score is not None else None,
+        score_range=get_task(request.task).score_range if ruling.score is not None else None,
         message="; ".join(filter(None, [ruling.message, thoughts_note(request)])),
         **signature,
     )
@@ -157,7 +157,7 @@ def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> lis
 
 
 def _deciding_critique(task: JudgeTask, passes: Sequence[Pass], label: str) -> str | None:
-    """Return the critique of the pass that gives the label most, as the request names responses.
+    """Return the critique of the pass that is surest of the label, named as in the request.
 
     A pass whose own label is the verdict's goes before one that is merely less sure of another.
     """
@@ -308,7 +308,7 @@ class CritiqueScorer:
                 known = ", ".join(record.posterior)
                 raise FieldError("label", f"row '{example.id}': '{label}' is not one of {known}")
             logprobs.append(log_probabilities(record.posterior)[label])
-        flips = len({best_label(merge_passes(task, [record])) for record in verdict.passes}) > 1
+        flips = len(set(pass_labels(task, verdict.passes))) > 1
         reward = sum(logprobs) / len(logprobs) - self.flip_penalty * flips
         return CritiqueScore(tuple(logprobs), flips, reward)
 

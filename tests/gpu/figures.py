@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from judging.files.atomic import write_text
@@ -15,6 +16,11 @@ from judging.files.atomic import write_text
 REHEARSAL = os.environ.get("CUSTOS_CUDA_REHEARSAL") == "1"
 """Run every check on the CPU, to see that the tests themselves work."""
 DEVICE = "cpu" if REHEARSAL else "cuda"
+ON_GPU = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
+]
+"""Marks of a test for a GPU, which a rehearsal runs on the CPU."""
 
 
 @dataclass(frozen=True)

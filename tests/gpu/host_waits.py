@@ -33,6 +33,18 @@ def no_host_waits() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def no_gpu_waits() -> Iterator[None]:
+    """Make any wait of the host for a GPU an error while the block runs, where there is a GPU."""
+    if torch.cuda.is_available():
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        if torch.cuda.is_available():
+            torch.cuda.set_sync_debug_mode("default")
+
+
 class _Operators(TorchDispatchMode):
     """Looks at every operator, those of the backward pass included."""
 

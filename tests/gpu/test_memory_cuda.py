@@ -1,18 +1,137 @@
 """Peak memory on a GPU is the planned one: ``pytest -m cuda -s tests/gpu/test_memory_cuda.py``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.profiler import ProfilerActivity, profile
 
-from tests.gpu.figures import REHEARSAL, Figures
-from tests.gpu.memory import keys_of_run, measured_peak, planned_peak
+from judging.scoring.tree_batch import TreeModel
+from tests.gpu.figures import DEVICE, ON_GPU, REHEARSAL, Figures
+from tests.gpu.recipes import train
 from tests.gpu.steps import FAMILIES
+from tests.hub import LAYOUTS, HubLayout, save_hub_layout
+from tests.train.made_up import example, write_split
+from tests.train.plan.measured import allocation_peak
+from train.launch.run_plan import plan_run
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
+RECIPE = "hieval_stage1"
+LARGER: dict[str, Any] = {
+    **{"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 16},
+    **{"num_attention_heads": 16, "num_key_value_heads": 4},
+}
+"""On a GPU large enough that the workspace of its libraries, which no plan counts, is small."""
+ROWS = 8
+WORDS = {"cpu": 150, "cuda": 600}[DEVICE]
+
+
+def _keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
+    """Write a checkpoint and rows of equal length; return the keys of a run of two steps.
+
+    No row begins as another does: what rows share is computed once, and a plan counts on nothing.
+    """
+    name = "larger" if DEVICE == "cuda" else family
+    checkpoint = folder / name
+    if not checkpoint.exists():
+        LAYOUTS["larger"] = _larger(LAYOUTS[family])
+        try:
+            save_hub_layout(checkpoint, name)
+        finally:
+            del LAYOUTS["larger"]
+    words = [("green", "Correct"), ("brown", "Wrong")]
+    rows = [
+        example(i, question=f"{10 + i} rivers?", responses=(" ".join([word] * WORDS),), label=label)
+        for i in range(2 * ROWS)
+        for word, label in [words[i % 2]]
+    ]
+    train_file = write_split(folder / "train.jsonl", rows)
+    val_file = write_split(folder / "val.jsonl", rows[:2])
+    keys = {
+        **{"backbone": checkpoint, "data.train": f"[{train_file}]", "data.val": val_file},
+        **{"data.cal": "null", "data.test": "null", "data.allow_overlap": "true"},
+        **{"optim.batch_size": ROWS, "optim.token_budget": 10**6, "optim.max_steps": 2},
+        **{"run.output": folder / "run", "run.workers": 0},
+        "run.gradient_checkpointing": str(checkpointing).lower(),
+    }
+    return [f"{key}={value}" for key, value in keys.items()]
+
+
+def _measured_peak(keys: list[str], folder: Path) -> int:
+    """Return the most bytes of tensors at once in the second step, weights included."""
+    profiler = profile(activities=[ProfilerActivity.CPU], profile_memory=True)
+    measured: list[int] = []
+
+    def after_step(optimizer: Any, *_: Any) -> None:
+        if DEVICE == "cuda":
+            measured.append(torch.cuda.max_memory_allocated())
+            torch.cuda.reset_peak_memory_stats()
+        elif not measured:
+            measured.append(_bytes_held(models[0], optimizer))
+            profiler.start()
+        else:
+            profiler.stop()
+            measured.append(measured[0] + allocation_peak(profiler, folder))
+
+    with _tree_models() as models:
+        hook = register_optimizer_step_post_hook(after_step)
+        try:
+            train(RECIPE, keys)
+        finally:
+            hook.remove()
+    [_, second] = measured
+    return second
+
+
+def _larger(layout: HubLayout) -> HubLayout:
+    """Return a layout with more and wider layers."""
+    half_of_head = LARGER["hidden_size"] // LARGER["num_attention_heads"] // 2
+    text = dict(layout.config.get("text_config", layout.config)) | LARGER
+    section = [half_of_head // 2, half_of_head // 4, half_of_head // 4]
+    text["rope_scaling"] = {**text["rope_scaling"], "mrope_section": section}
+    if "head_dim" in text:
+        text["head_dim"] = 2 * half_of_head
+    vision = {**layout.config["vision_config"], "out_hidden_size": LARGER["hidden_size"]}
+    is_nested = "text_config" in layout.config
+    config = {**layout.config, "text_config": text} if is_nested else text
+    return replace(layout, config={**config, "vision_config": vision})
+
+
+@contextmanager
+def _tree_models() -> Iterator[list[nn.Module]]:
+    """Yield a list to which every model is added that runs while the block does."""
+    models: list[nn.Module] = []
+
+    def keep(module: nn.Module, _: Any) -> None:
+        if isinstance(module, TreeModel) and module not in models:
+            models.append(module)
+
+    hook = register_module_forward_pre_hook(keep)
+    try:
+        yield models
+    finally:
+        hook.remove()
+        models.clear()
+
+
+def _bytes_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Return the bytes of weights, gradients and the optimizer's state."""
+    parameters = list(model.parameters())
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    states = [
+        value
+        for state in optimizer.state.values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor)
+    ]
+    return sum(t.numel() * t.element_size() for t in [*parameters, *gradients, *states])
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -20,8 +139,9 @@ pytestmark = [
 def test_peak_memory_is_the_planned_one(
     family: str, checkpointing: bool, tmp_path: Path, figures: Figures
 ) -> None:
-    keys = keys_of_run(family, checkpointing, tmp_path)
-    planned, measured = planned_peak(keys), measured_peak(keys, tmp_path)
+    keys = _keys_of_run(family, checkpointing, tmp_path)
+    plan = plan_run(RECIPE, keys, gpus=int(DEVICE == "cuda"), memory=None, rate=None)
+    planned, measured = plan.memory.tensors, _measured_peak(keys, tmp_path)
     case = f"{family}{', checkpointing' if checkpointing else ''}"
     figures.add("peak memory", case, measured / 2**20, "MiB")
     figures.add("peak memory by the plan", case, planned / measured, "of measured", "0.85 to 1.15")

@@ -3,18 +3,14 @@
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors.torch import load_file
 
 from tests.gpu import recipes
-from tests.gpu.figures import REHEARSAL, Figures
+from tests.gpu.figures import ON_GPU, Figures
 from tests.gpu.programs import run_python
 from tests.gpu.steps import relative_error
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 
 
 @pytest.mark.parametrize("name", recipes.RUNS)

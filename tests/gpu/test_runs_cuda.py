@@ -13,16 +13,13 @@ from judging.judge import Judge
 from judging.types import JudgeRequest
 from serve.queue.service import Service
 from tests.gpu import recipes
-from tests.gpu.figures import DEVICE, REHEARSAL, Figures
+from tests.gpu.figures import DEVICE, ON_GPU, REHEARSAL, Figures
 from tests.gpu.programs import run_python
 from tests.gpu.steps import relative_error
 from tests.serve.sockets import serving
 from train.methods.reward import each_response
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 PROCESSES = 2 if REHEARSAL else min(4, torch.cuda.device_count())
 
 

@@ -11,21 +11,16 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from judging import JudgeRequest
-from judging.models.backbones import Backbone, load_backbone
+from judging.models.backbones import load_backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
-from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel
-from judging.scoring.tree_engine import TreeEngine
+from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
-from tests.gpu.figures import DEVICE, REHEARSAL, Figures
+from tests.gpu.figures import DEVICE, ON_GPU, REHEARSAL, Figures
 from tests.gpu.steps import FAMILIES, Step, save_starts, take_step
 from tests.judging.made_up import ask
+from tests.judging.scoring.made_up import encode, engine_of
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +40,7 @@ def test_scores_and_texts_are_those_of_the_cpu(
     for device in ("cpu", DEVICE):
         backbone = load_backbone(str(checkpoints / family), dtype="float32", device=device)
         assert backbone.model.device.type == device
-        engine, prompts = _engine(backbone), _prompts(backbone, requests)
+        engine, prompts = engine_of(backbone), encode(backbone, requests)
         tree = Encoder(backbone).tree(get_task("hieval-qs").labels("plain/all"))
         scores[device] = torch.tensor(engine.score(prompts, tree))
         sampling = Sampling(max_new_tokens=24, temperature=0.0)
@@ -85,20 +80,9 @@ def test_attention_runs_in_the_flash_kernel(
 def test_an_engine_names_its_kernels(family: str, checkpoints: Path) -> None:
     """They are part of a judge's fingerprint; cuDNN, which plans anew for every shape, is none."""
     backbone = load_backbone(str(checkpoints / family), dtype="bfloat16", device=DEVICE)
-    kernels = _engine(backbone).location.get("kernels", "").split(", ")
+    kernels = engine_of(backbone).location.get("kernels", "").split(", ")
     assert ("flash" in kernels) == (DEVICE == "cuda")
     assert "cudnn" not in kernels
-
-
-def _engine(backbone: Backbone) -> TreeEngine:
-    return TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id)
-
-
-def _prompts(backbone: Backbone, requests: list[JudgeRequest]) -> list[EncodedPrompt]:
-    task = get_task("hieval-qs")
-    return Encoder(backbone, shows_all_pictures=True).encode(
-        [(task, request) for request in requests]
-    )
 
 
 def _tokens(text: Any) -> tuple[int, ...]:

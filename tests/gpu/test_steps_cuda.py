@@ -12,14 +12,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tests.gpu.figures import REHEARSAL, Figures
+from tests.gpu.figures import ON_GPU, Figures
 from tests.gpu.programs import run_python
 from tests.gpu.steps import STEPS, Step, relative_error, take_step
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 # Gradients of equal steps differ by 7e-7 of their norm between two orders of summation on a CPU,
 # those of a step with other pictures by .4 and more.
 FP32 = 1e-4

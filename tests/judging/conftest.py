@@ -1,10 +1,9 @@
-"""A judge, its run folder and pictures for the tests of this folder; a CPU with bfloat16."""
+"""A judge, its run folder and pictures for the tests of this folder."""
 
 import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from judging.judge import Judge
 from judging.models.backbones import load_backbone
@@ -24,12 +23,6 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         save_picture(folder / f"{i}.png", width, height, seed=i)
         for i, (width, height) in enumerate(shapes)
     ]
-
-
-@pytest.fixture
-def bfloat16_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch reports a CPU with bfloat16 instructions, whatever this machine's is."""
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
 
 
 @pytest.fixture(scope="session")

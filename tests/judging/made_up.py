@@ -46,6 +46,8 @@ def moved_adapter(model: Any, seed: int = 1, size: float = 0.05, **kind: Any) ->
     for name, parameter in adapted.named_parameters():
         if "lora_B" in name:
             parameter.data = size * torch.randn(parameter.shape, generator=generator)
+        elif "magnitude" in name:  # of DoRA
+            parameter.data *= 1 + size * torch.randn(parameter.shape, generator=generator)
     return adapted
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from judging import progress as progress_module
 from judging.errors import CustosError
 from judging.log_lines import LineFormatter, one_line
 from judging.progress import ProgressBar, made_ahead, progress_over
-from judging.registry import Registry
+from judging.tasks import TASKS
 
 
 def test_a_log_holds_a_line_now_and_then(
@@ -126,46 +125,15 @@ def test_a_record_is_one_line_and_a_traceback_is_indented() -> None:
     assert len(lines) > 4 and all(line.startswith("    ") for line in lines[2:])
 
 
-FILE = """
-from tests.judging.test_progress import ANIMALS, Animal
-
-@ANIMALS.declare
-def make() -> Animal:
-    return Animal("{name}")
-"""
-
-
-class Animal:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-ANIMALS = Registry[Animal]("animal", "made_up_zoo")
-
-
-@pytest.fixture
-def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "made_up_zoo"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("")
-    for name in ("wolf", "bear"):
-        (folder / f"{name}.py").write_text(FILE.format(name=name))
-    for module in [name for name in sys.modules if name.startswith("made_up_zoo")]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(ANIMALS, "entries", {})
-    return folder
-
-
-def test_entries_come_from_the_files_of_the_package(zoo: Path) -> None:
-    assert ANIMALS.names() == ("bear", "wolf")
-    assert [animal.name for animal in ANIMALS] == ["bear", "wolf"]
-    assert "bear" in ANIMALS and "cow" not in ANIMALS
-    assert ANIMALS.get("wolf").name == "wolf"
-    with pytest.raises(CustosError, match="^animal 'cow' is not one of bear, wolf$"):
-        ANIMALS.get("cow")
-    with pytest.raises(ValueError, match="animal 'wolf' is already declared"):
-        ANIMALS.declare(lambda: Animal("wolf"))
+def test_a_registry_finds_the_entries_of_its_package_by_name() -> None:
+    names = [task.name for task in TASKS]
+    assert list(TASKS.names()) == sorted(names) == names
+    assert "criterion" in TASKS and "cow" not in TASKS
+    assert TASKS.get("criterion").name == "criterion"
+    with pytest.raises(CustosError, match=f"^task 'cow' is not one of {', '.join(names)}$"):
+        TASKS.get("cow")
+    with pytest.raises(ValueError, match="task 'criterion' is already declared"):
+        TASKS.declare(type(TASKS.get("criterion")))
 
 
 PROGRAM = """

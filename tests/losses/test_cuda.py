@@ -4,14 +4,14 @@ pytest -m cuda tests/losses/test_cuda.py
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from losses import FocalLoss, class_weights
+from tests.gpu.host_waits import no_gpu_waits
 from tests.losses.every_loss import loss_steps
 
 pytestmark = [
@@ -23,16 +23,6 @@ pytestmark = [
 VOCABULARY = 151_936
 TOKENS = 64
 LOSSES = list(loss_steps("cpu"))
-
-
-@contextmanager
-def _no_host_sync() -> Iterator[None]:
-    """Make any wait of the host for the device an error while the block runs."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 def _inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,7 +69,7 @@ def test_every_loss_and_its_gradients_equal_the_cpu(name: str) -> None:
 
 def test_a_wait_for_the_device_is_an_error() -> None:
     values = torch.ones(4, device="cuda")
-    with _no_host_sync(), pytest.raises(RuntimeError):
+    with no_gpu_waits(), pytest.raises(RuntimeError):
         values.sum().item()
 
 
@@ -87,7 +77,7 @@ def test_a_wait_for_the_device_is_an_error() -> None:
 def test_forward_and_backward_never_wait_for_the_device(name: str) -> None:
     step = loss_steps("cuda")[name]  # copies its inputs, which waits
     step.loss().backward()  # loads what runs once
-    with _no_host_sync():
+    with no_gpu_waits():
         step.loss().backward()
 
 

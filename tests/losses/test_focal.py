@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from losses import FocalLoss, class_weights
 
@@ -35,17 +34,12 @@ def test_zero_count_names_the_class() -> None:
         class_weights({"Correct": 3, "Partial": 0, "Wrong": 5})
 
 
-def _logits_for(probabilities: list[list[float]]) -> Tensor:
-    """Logits whose softmax is exactly these rows."""
-    return torch.tensor(probabilities, dtype=torch.float64).log()
-
-
 def test_hand_computed_value() -> None:
     # Token 1: p = 1/2, alpha = 3/2, gamma = 1: -1.5 * (1 - 1/2) * ln(1/2) = 0.75 ln 2
     # Token 2: p = 1/4, alpha = 3/4:            -0.75 * (1 - 1/4) * ln(1/4) = 0.5625 * 2 ln 2
     # Mean: (0.75 + 1.125) / 2 * ln 2 = 0.9375 ln 2.
     loss = FocalLoss(torch.tensor([1.5, 0.75]), gamma=1.0)
-    logits = _logits_for([[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]])
+    logits = torch.tensor([[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]], dtype=torch.float64).log()
     value = loss(logits, torch.tensor([0, 1]), torch.tensor([0, 1]))
     assert value.item() == pytest.approx(0.9375 * math.log(2), rel=1e-12)
 

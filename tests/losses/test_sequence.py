@@ -1,7 +1,9 @@
 """Log-probabilities of tokens: whole, in chunks, or by Liger, which runs on a GPU alone."""
 
 import math
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -84,25 +86,30 @@ def _inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]
     return hidden, weight, torch.randint(23, (11,), generator=generator)
 
 
+def _plain(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    return token_logprobs(hidden @ weight.T, targets)
+
+
+def _value_and_gradients(
+    logprobs_of: Callable[..., Tensor], hidden: Tensor, weight: Tensor, *others: Any
+) -> tuple[Tensor | None, ...]:
+    """The log-probabilities, and the gradients of a weighted sum of them."""
+    hidden = hidden.clone().requires_grad_()
+    weight = weight.clone().requires_grad_(weight.requires_grad)
+    logprobs = logprobs_of(hidden, weight, *others)
+    (logprobs * torch.linspace(-1, 2, len(logprobs)).to(logprobs)).sum().backward()
+    return logprobs.detach(), hidden.grad, weight.grad
+
+
 @pytest.mark.parametrize("chunk_tokens", [1, 4, 11, 100])
 @pytest.mark.parametrize("trainable_weight", [False, True])
 def test_value_and_gradients_are_autograds(chunk_tokens: int, trainable_weight: bool) -> None:
     hidden, weight, targets = _inputs()
-    above = torch.linspace(-1, 2, 11, dtype=torch.float64)
-    found = []
-    for chunked in (True, False):
-        h = hidden.clone().requires_grad_()
-        w = weight.clone().requires_grad_(trainable_weight)
-        logprobs = (
-            chunked_token_logprobs(h, w, targets, chunk_tokens)
-            if chunked
-            else token_logprobs(h @ w.T, targets)
-        )
-        (logprobs * above).sum().backward()
-        assert (w.grad is not None) == trainable_weight
-        found.append((logprobs.detach(), h.grad, w.grad if trainable_weight else h.grad))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    weight.requires_grad_(trainable_weight)
+    expected = _value_and_gradients(_plain, hidden, weight, targets)
+    found = _value_and_gradients(chunked_token_logprobs, hidden, weight, targets, chunk_tokens)
+    assert (found[2] is not None) == trainable_weight
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_bfloat16_keeps_its_dtypes() -> None:
@@ -115,13 +122,6 @@ def test_bfloat16_keeps_its_dtypes() -> None:
     assert hidden.grad.dtype == torch.bfloat16
     exact = token_logprobs(hidden.detach().double() @ weight.double().T, targets)
     torch.testing.assert_close(logprobs.detach().double(), exact, rtol=0, atol=0.1)
-
-
-class _Hidden:
-    """Says where it lies; nothing here computes with it."""
-
-    def __init__(self, is_cuda: bool) -> None:
-        self.is_cuda = is_cuda
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_liger_where_it_is_installed_and_right(
     monkeypatch.setattr(liger, "version", version)
     monkeypatch.setattr(liger, "fused_token_logprobs", lambda *given: "liger")
     monkeypatch.setattr(liger, "chunked_token_logprobs", lambda *given: "chunks")
-    hidden: Any = _Hidden(is_cuda)
+    hidden: Any = SimpleNamespace(is_cuda=is_cuda)  # says where it lies
     assert projected_token_logprobs(hidden, torch.ones(1), torch.ones(1)) == chosen
 
 
@@ -160,16 +160,6 @@ def test_liger_gives_the_plain_value_and_gradient() -> None:
     hidden = torch.randn(300, 64, generator=generator).cuda()
     weight = torch.randn(1000, 64, generator=generator).cuda()
     targets = torch.randint(1000, (300,), generator=generator).cuda()
-    above = torch.linspace(-1, 2, 300).cuda()
-    found = []
-    for fused in (True, False):
-        states = hidden.clone().requires_grad_()
-        logprobs = (
-            projected_token_logprobs(states, weight, targets)
-            if fused
-            else token_logprobs(states @ weight.T, targets)
-        )
-        (logprobs * above).sum().backward()
-        found.append((logprobs.detach(), states.grad))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    found = _value_and_gradients(projected_token_logprobs, hidden, weight, targets)
+    expected = _value_and_gradients(_plain, hidden, weight, targets)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -20,28 +20,25 @@ def audit_chart(example: LabelledExample) -> AuditResult:
     """Derive the label of one example; it is empty where no single label follows."""
     view = column_of(example.question, example.metadata["readings"])
     if answer_set(example.question, view) != set(example.references):
-        return AuditResult("", (), f"{list(example.references)} is not what the picture gives")
+        return AuditResult("", f"{list(example.references)} is not what the picture gives")
     claims, ending = final_claims(example.response, view)
     score = _score(claims, set(example.references))
-    read_claims = tuple(sorted(claims))
     if ending:
-        return AuditResult(f"{score}; {ending}", read_claims, "reaches no full answer")
+        return AuditResult(f"{score}; {ending}", "reaches no full answer")
     if score == "Correct":
-        return AuditResult("Correct", read_claims, "equals the references")
+        return AuditResult("Correct", "equals the references")
     stated = stated_values(example.response, view)
     if not stated:
-        return AuditResult(f"{score}; Other", read_claims, "nothing shows the cause")
+        return AuditResult(f"{score}; Other", "nothing shows the cause")
     untrue = [f"{name} {value}" for name, value in stated.items() if view.get(name) != value]
     whole = _WHOLE.search(example.response) is not None
     lacking = [name for name in view if whole and name not in stated]
     if not untrue and not lacking:
-        reason = "all readings stated are right"
-        return AuditResult(f"{score}; Reasoning Error", read_claims, reason)
+        return AuditResult(f"{score}; Reasoning Error", "all readings stated are right")
     believed = stated if whole else {**view, **stated}
     if answer_set(example.question, believed) != claims:
-        return AuditResult("", read_claims, f"{untrue or lacking} misread, and the logic fails too")
-    reason = f"untrue {untrue}, lacking {lacking}"
-    return AuditResult(f"{score}; Image Misunderstanding", read_claims, reason)
+        return AuditResult("", f"{untrue or lacking} misread, and the logic fails too")
+    return AuditResult(f"{score}; Image Misunderstanding", f"untrue {untrue}, lacking {lacking}")
 
 
 def _score(claims: set[str], references: set[str]) -> str:

@@ -37,22 +37,22 @@ def audit_pair(example: LabelledExample) -> AuditResult:
     question, written = _split_off_data(example.question, tuple(picture))
     readings = written or picture
     if readings != picture:
-        return AuditResult("", (), "the data in the question are not the picture's")
+        return AuditResult("", "the data in the question are not the picture's")
     view = column_of(question, readings)
     truth = set(example.references) or answer_set(question, view)
     if truth != answer_set(question, view):
-        return AuditResult("", (), f"{sorted(truth)} is not what the picture gives")
+        return AuditResult("", f"{sorted(truth)} is not what the picture gives")
     responses = [_ReadResponse(response, view, truth) for response in example.responses]
     label = _preferred(*responses)
     faults = [response.faults for response in responses]
     reason = f"{faults}, answers {[sorted(response.answers) for response in responses]}"
     if set(example.tags) != {fault for of_response in faults for fault in of_response}:
-        return AuditResult("", (), f"tags {list(example.tags)}, read as {reason}")
+        return AuditResult("", f"tags {list(example.tags)}, read as {reason}")
     if example.critique is not None:
         mistake = _mistake(example.critique, responses, label, truth)
         if mistake:
-            return AuditResult("", (), f"critique: {mistake}")
-    return AuditResult(label, tuple(sorted(responses[0].answers)), reason)
+            return AuditResult("", f"critique: {mistake}")
+    return AuditResult(label, reason)
 
 
 class _ReadResponse:

@@ -5,19 +5,16 @@ mistake in a generator and a mistake in its audit must be unlikely to coincide.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from judging.types import LabelledExample
 
 
-@dataclass(frozen=True)
-class AuditResult:
+class AuditResult(NamedTuple):
     """The outcome of an independent reading of one example."""
 
     label: str
     """Empty where no single label follows."""
-    claims: tuple[str, ...]
-    """The elements that the response finally claims, as read."""
     reason: str
 
 

@@ -63,33 +63,6 @@ def test_audit_sees_neither_label_nor_how_the_row_was_made() -> None:
         assert audit_chart(blind) == audit_chart(row)
 
 
-def _read(response: str, *references: str, question: str, **values: int) -> str:
-    return audit_chart(
-        LabelledExample.model_validate(
-            {
-                "question": question,
-                "references": references,
-                "response": response,
-                "label": "?",
-                "metadata": {"readings": {"value": values}},
-            }
-        )
-    ).label
-
-
-@pytest.mark.parametrize(
-    ("values", "label"),
-    [
-        ({"A": 5, "B": 7, "C": 3}, "Wrong; Reasoning Error"),
-        ({"A": 2, "B": 7, "C": 5}, "Wrong; Image Misunderstanding"),
-    ],
-)
-def test_reads_a_twin(values: dict[str, int], label: str) -> None:
-    text = "The two largest are B at 7 and C at 3, so 7 + 3 = 10. The answer is 10."
-    question = "What is the sum of the two largest values?"
-    assert _read(text, "12", question=question, **values) == label
-
-
 @pytest.mark.parametrize(
     ("response", "label"),
     [
@@ -113,9 +86,9 @@ def test_reads_a_twin(values: dict[str, int], label: str) -> None:
     ],
 )  # fmt: skip
 def test_reads_sets(response: str, label: str) -> None:
-    question = "For which bars is the value above 5?"
-    assert _read(response, "A", "B", question=question, A=7, B=6, C=2) == label
-
-
-def test_doubts_references_that_do_not_follow() -> None:
-    assert _read("4", "4", question="What is the value of A?", A=5, B=1, C=2) == ""
+    row = {
+        **{"question": "For which bars is the value above 5?", "references": ("A", "B")},
+        **{"response": response, "label": "?"},
+        "metadata": {"readings": {"value": {"A": 7, "B": 6, "C": 2}}},
+    }
+    assert audit_chart(LabelledExample.model_validate(row)).label == label

@@ -18,16 +18,16 @@ def audit_text(example: JudgeRequest) -> AuditResult:
     statement = _final_statement(example)
     claims = _elements(statement, example) if statement else []
     if not claims:
-        return AuditResult("Wrong", (), "no final answer")
+        return AuditResult("Wrong", "no final answer")
     hits = [_matching(claim, example) for claim in claims]
     strays = [claim for claim, hit in zip(claims, hits, strict=True) if not hit]
     if strays:
-        return AuditResult("Wrong", tuple(claims), f"{strays} outside {list(example.references)}")
+        return AuditResult("Wrong", f"{strays} outside {list(example.references)}")
     covered = set().union(*hits)
     missing = [ref for index, ref in enumerate(example.references) if index not in covered]
     if example.reference_mode == "all" and missing:
-        return AuditResult("Partial", tuple(claims), f"{missing} missing")
-    return AuditResult("Correct", tuple(claims), "equals the references")
+        return AuditResult("Partial", f"{missing} missing")
+    return AuditResult("Correct", "equals the references")
 
 
 # Statement that holds the final answer.

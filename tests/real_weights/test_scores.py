@@ -12,13 +12,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel
-from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task, task_names
 from judging.tasks.base import JudgeTask
 from judging.types import JudgeRequest
 from tests.judging.made_up import ask
-from tests.judging.scoring.made_up import TOLERANCE, encode
+from tests.judging.scoring.made_up import TOLERANCE, encode, engine_of
 from tests.real_weights.made_up import (
     MARKS,
     NAME,
@@ -71,8 +69,7 @@ def _scores(
     backbone: Backbone, task: JudgeTask, requests: list[JudgeRequest], budget: int | None = None
 ) -> list[list[float]]:
     """The tree engine's; with a budget of one token, every row is read by itself."""
-    engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id, budget)
-    encoder = Encoder(backbone)
+    engine, encoder = engine_of(backbone, budget), Encoder(backbone)
     scores: list[list[float]] = [[] for _ in requests]
     for rubric in dict.fromkeys(map(task.rubric, requests)):
         of_rubric = [i for i, each in enumerate(requests) if task.rubric(each) == rubric]
@@ -147,8 +144,7 @@ def test_together_is_faster_than_one_by_one(
 
 def test_untrained_it_writes_critiques_of_its_own(folder: Path, half: Backbone) -> None:
     """It copies an example of the form, so it is shown none."""
-    engine = TreeEngine(TreeModel(half.model), half.tokenizer.pad_token_id)
-    judge = Judge(half.name, half, engine)
+    judge = Judge(half.name, half, engine_of(half))
     for name in ("truthful-pair", "truthful-critique-score"):
         asked = {"mode": "critique", "critique_tokens": 64}
         requests = [each.model_copy(update=asked) for each in requests_of(name, folder, 5)]

@@ -25,13 +25,7 @@ from data_prep.tables.source import open_table
 from judging import Verdict
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path, atomic_write, whole_folder, write_text
-from judging.files.kept_work import (
-    KeptFile,
-    KeptResult,
-    Origin,
-    append_lines,
-    locked,
-)
+from judging.files.kept_work import KeptFile, Origin, append_lines, locked
 from judging.progress import in_batches
 from tests.judging.files.squares import Square, origin, squares
 
@@ -300,17 +294,6 @@ def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square])
     _, errors = start(RUN, file.path).communicate("\n", timeout=60)
     assert errors == ""
     assert [line.square for line in file.lines()] == [n * n for n in range(200)]
-
-
-def test_a_result_is_read_back_only_under_its_key(tmp_path: Path) -> None:
-    path = tmp_path / "cell.json"
-    kept = KeptResult(path, "key 1", key_field="made_from")
-    assert kept.read() is None
-    written = kept.write({"score": 0.5})
-    assert written == {"made_from": "key 1", "score": 0.5}
-    assert kept.read() == written
-    assert KeptResult(path, "key 2", key_field="made_from").read() is None
-    assert KeptResult(path, "key 1").read() is None
 
 
 Events = list[tuple[str, str]]

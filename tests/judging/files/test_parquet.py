@@ -1,7 +1,7 @@
 """Rows of Arrow tables say what their schema and their number of bits mean."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,6 @@ def values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     return [row.get("x") for row in arrow_rows(pa.table({"x": array}))]
 
 
-def of_datasets(cells: Sequence[Any], feature: Any) -> datasets.Dataset:
-    return datasets.Dataset.from_dict({"x": cells}, features=datasets.Features({"x": feature}))
-
-
 @pytest.mark.parametrize(
     ("feature", "cells", "wanted"),
     [
@@ -48,7 +44,8 @@ def test_the_names_of_numbers_come_from_the_schema(
     tmp_path: Path, feature: Any, cells: list[Any], wanted: list[Any]
 ) -> None:
     """In what the hub gives, and in the Parquet file that the library writes of it."""
-    data = of_datasets(cells, feature)
+    features = datasets.Features({"x": feature})
+    data = datasets.Dataset.from_dict({"x": cells}, features=features)
     [batch] = data.with_format("arrow").iter(batch_size=10)
     assert [row.get("x") for row in arrow_rows(batch)] == wanted
     data.to_parquet(tmp_path / "a.parquet")

@@ -190,9 +190,9 @@ def _calibrate(folder: Path, judge: Judge, **bias: float) -> Judge:
     return _load(folder)
 
 
-@pytest.mark.usefixtures("bfloat16_cpu")
-def test_positions_are_those_of_training(run_folder: Path) -> None:
+def test_positions_are_those_of_training(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounded rotary frequencies would be off by radians at a distance of a thousand tokens."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     backbone = load_backbone(read_card(run_folder).backbone, dtype="float32", device="cpu")
     trained = dict(backbone.model.named_buffers())
     served = _load(run_folder, "bfloat16").backbone.model

@@ -18,11 +18,16 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def error_in(folder: Path) -> str:
-    """Return the one line that loading a folder ends with."""
+def error_of(name: str) -> str:
+    """Return the one line that loading a backbone ends with."""
     with pytest.raises(CustosError) as caught:
-        load_backbone(str(folder), device="cpu")
-    message = str(caught.value)
-    assert "\n" not in message
+        load_backbone(name, device="cpu")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def error_in(folder: Path) -> str:
+    """Return the line for a folder, which it names."""
+    message = error_of(str(folder))
     assert str(folder) in message
     return message

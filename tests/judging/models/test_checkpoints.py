@@ -22,7 +22,7 @@ from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
 from tests.hub_server import COMMIT, hub_of, silent_hub
-from tests.judging.models.made_up import edit, error_in
+from tests.judging.models.made_up import edit, error_in, error_of
 
 NAME = "Qwen3-VL-4B-Instruct"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
@@ -241,19 +241,14 @@ Use = Callable[..., None]
 
 
 @pytest.fixture
-def folder_hub(hub_folders: HubFolders, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(hub_folders("Qwen3-VL-4B-Instruct"), tmp_path / "published"))
-
-
-@pytest.fixture
-def cache(folder_hub: Path, tmp_path: Path) -> Path:
+def cache(folder: Path, tmp_path: Path) -> Path:
     """The hub's cache with two commits of a model; ``main`` is the newer one."""
     model = tmp_path / "hub" / "models--lab--tiny-judge"
     (model / "blobs").mkdir(parents=True)
     for commit in (OLD, NEW):
         snapshot = model / "snapshots" / commit
         snapshot.mkdir(parents=True)
-        for file in folder_hub.iterdir():
+        for file in folder.iterdir():
             blob = model / "blobs" / f"{commit[0]}-{file.name}"
             shutil.copy(file, blob)
             (snapshot / file.name).symlink_to(Path("../../blobs") / blob.name)
@@ -282,13 +277,6 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
 def version_of(name: str = HUB_NAME, version: str | None = None, *, weights: bool = False) -> str:
     return load_backbone(name, device="cpu", version=version, weights=weights).version
-
-
-def error_of(name: str = HUB_NAME) -> str:
-    with pytest.raises(CustosError) as caught:
-        version_of(name, weights=True)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -337,16 +325,16 @@ def test_a_hub_that_cannot_be_reached(
 
 
 def test_a_download(
-    folder_hub: Path, tmp_path: Path, use: Use, capfd: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, use: Use, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Files come once; the weights come when they are needed."""
-    with hub_of(HUB_NAME, folder_hub) as (address, fetched):
+    with hub_of(HUB_NAME, folder) as (address, fetched):
         use(tmp_path / "fresh", address)
         assert version_of() == COMMIT
         assert "tokenizer.json" in fetched
         assert not [file for file in fetched if file.endswith(".safetensors")]
         assert version_of(weights=True) == COMMIT
-        assert sorted(fetched) == sorted(file.name for file in folder_hub.iterdir())
+        assert sorted(fetched) == sorted(file.name for file in folder.iterdir())
         capfd.readouterr()
         assert version_of(weights=True) == COMMIT
         assert capfd.readouterr().err == "", "no bars where nothing is downloaded"
@@ -355,12 +343,12 @@ def test_a_download(
 
 
 def test_weights_of_another_family_are_not_downloaded(
-    folder_hub: Path, tmp_path: Path, use: Use
+    folder: Path, tmp_path: Path, use: Use
 ) -> None:
-    (folder_hub / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
-    with hub_of(HUB_NAME, folder_hub) as (address, fetched):
+    (folder / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    with hub_of(HUB_NAME, folder) as (address, fetched):
         use(tmp_path / "fresh", address)
-        assert "'lab/tiny-judge': model type 'llama' is not supported" in error_of()
+        assert "'lab/tiny-judge': model type 'llama' is not supported" in error_of(HUB_NAME)
     assert not [file for file in fetched if file.endswith(".safetensors")]
 
 

@@ -1,13 +1,11 @@
 """Checkpoints with the files of the Hugging Face hub: loaded, scored, adapted, generated from."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import transformers
 
 from judging.errors import CustosError, FieldError
 from judging.models import attention
@@ -20,8 +18,9 @@ from judging.tasks import get_task
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS, TEXT_LAYOUTS
 from tests.judging.made_up import ask
+from tests.judging.models.made_up import edit, error_in
 from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE, encode, engine_of, varied_tree
-from tests.tiny import brute_force
+from tests.tiny import brute_force, reference_model
 
 THOUGHT = "<think>\n\n</think>\n\n"
 
@@ -47,17 +46,6 @@ def _requests(name: str, pictures: list[str]) -> list[Any]:
         ask("Nine boats before breakfast", images=(pictures[0],)),
         ask("?", images=(pictures[1], pictures[2], pictures[0])),
     ]
-
-
-def _reference(folder: str) -> Any:
-    """The checkpoint as the library alone loads it."""
-    is_text = Path(folder).name in TEXT_LAYOUTS
-    model_class = "AutoModelForCausalLM" if is_text else "AutoModelForImageTextToText"
-    return (
-        getattr(transformers, model_class)
-        .from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
-        .eval()
-    )
 
 
 def test_prompts_follow_the_processors_template(
@@ -102,7 +90,7 @@ def test_scores_equal_plain_passes_of_the_library(
     The library computes its own positions.
     """
     monkeypatch.setattr(attention, "FEW_PAIRS", few_pairs)
-    reference = _reference(hub_folders(name))
+    reference = reference_model(hub_folders(name))
     prompts, tree = encode(hub, _requests(name, pictures)), varied_tree(hub)
     with torch.inference_mode():
         expected = torch.tensor(
@@ -129,7 +117,7 @@ def test_texts_are_greedy_whatever_generation_config_says(
     prompts = encode(hub, _requests(name, pictures)[1:4])
     tree = encoder.tree(("A", "B"))
     sampling = Sampling(max_new_tokens=5, temperature=0.0)
-    reference = _reference(hub_folders(name))
+    reference = reference_model(hub_folders(name))
     texts: dict[int, tuple[int, ...]] = {}
     for batch in engine.generate(prompts, encoder, "</never>", [0, 1, 2], sampling):
         for i, text in zip(batch.indices, batch.texts, strict=True):
@@ -206,34 +194,17 @@ def test_pictures_are_refused_where_they_would_be_seen(text: Backbone, pictures:
         assert "Qwen2.5-VL" in str(caught.value)
 
 
-@pytest.mark.parametrize("token", ["<|im_start|>", "<|im_end|>"])
-def test_a_tokenizer_without_a_control_token_is_refused(
-    token: str, hub_folders: HubFolders, tmp_path: Path
-) -> None:
-    folder = tmp_path / "other"
-    shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), folder)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        path = folder / file
-        path.write_text(path.read_text(encoding="utf-8").replace(token, "<|other|>"))
-    with pytest.raises(CustosError) as caught:
-        load_backbone(str(folder), weights=False)
-    assert f"'{token}'" in str(caught.value)
-
-
 @pytest.mark.parametrize("window", [4, 10**6])
 def test_layers_that_see_less_than_the_prompt_are_refused(
     window: int, hub_folders: HubFolders, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "windowed"
-    shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {"use_sliding_window": True, "sliding_window": window, "max_window_layers": 0}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    if window > config["max_position_embeddings"]:
-        load_backbone(str(folder), weights=False)
+    folder = Path(shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), tmp_path / "windowed"))
+    windowed = {"use_sliding_window": True, "sliding_window": window, "max_window_layers": 0}
+    edit(folder / "config.json", lambda config: config.update(windowed))
+    if window == 4:
+        assert "sliding_window" in error_in(folder)
     else:
-        with pytest.raises(CustosError, match="sliding_window"):
-            load_backbone(str(folder), weights=False)
+        load_backbone(str(folder), weights=False)
 
 
 def test_every_projection_of_the_layers_is_adapted(text: Backbone) -> None:

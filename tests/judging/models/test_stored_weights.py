@@ -28,9 +28,14 @@ from tests.hub import LAYOUTS
 from tests.judging.made_up import moved_adapter
 
 
+def plain(checkpoint: Path | str, dtype: torch.dtype = torch.float32) -> Any:
+    """The checkpoint as the library alone loads it."""
+    return transformers.AutoModelForImageTextToText.from_pretrained(checkpoint, dtype=dtype)
+
+
 def merged_at_once(folder: Path, adapter: Path) -> Any:
     """The whole model in float32, merged by PEFT, and rounded."""
-    model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+    model = plain(folder)
     if folder == embedded_folder():
         model.load_state_dict(vision_weights(), strict=False)
     merged = load_adapter(model, adapter).merge_and_unload()
@@ -52,11 +57,12 @@ def assert_equal_to_the_bit(model: Any, expected: Any) -> None:
         assert tensor.dtype in (wanted[name].dtype, torch.float32)
 
 
-@pytest.fixture
-def adapter(hub: Path, tmp_path: Path) -> Path:
-    model = load_backbone(str(hub), dtype="float32", device="cpu").model
-    save_adapter(moved_adapter(model, size=0.1, r=3, alpha=7), tmp_path / "adapter")
-    return tmp_path / "adapter"
+def save_moved_adapter(checkpoint: str, folder: Path, **kind: Any) -> Any:
+    """Save an adapter that changes every weight it may; return its model."""
+    model = load_backbone(checkpoint, dtype="float32", device="cpu").model
+    adapted = moved_adapter(model, size=0.1, r=3, alpha=7, **kind)
+    save_adapter(adapted, folder)
+    return adapted
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
@@ -84,17 +90,17 @@ def hub(
     return rounded
 
 
-def test_an_adapter_is_merged_as_peft_does_and_rounded_once(hub: Path, adapter: Path) -> None:
-    loaded = load_backbone(str(hub), device="cpu", adapter=adapter).model
-    assert_equal_to_the_bit(loaded, merged_at_once(hub, adapter))
+def test_an_adapter_is_merged_as_peft_does_and_rounded_once(hub: Path, tmp_path: Path) -> None:
+    save_moved_adapter(str(hub), tmp_path)
+    loaded = load_backbone(str(hub), device="cpu", adapter=tmp_path).model
+    assert_equal_to_the_bit(loaded, merged_at_once(hub, tmp_path))
 
 
 def test_weights_without_an_adapter_are_those_of_the_library(hub: Path) -> None:
     for dtype in (torch.float32, torch.bfloat16):
-        expected = transformers.AutoModelForImageTextToText.from_pretrained(hub, dtype=dtype)
         name: Any = str(dtype).removeprefix("torch.")
         loaded = load_backbone(str(hub), dtype=name, device="cpu").model
-        assert_equal_to_the_bit(loaded, expected)
+        assert_equal_to_the_bit(loaded, plain(hub, dtype))
         assert loaded.dtype in (dtype, torch.float32)
 
 
@@ -283,76 +289,32 @@ KINDS: dict[str, dict[str, Any]] = {
     "merger": {"merger": True},
     "all": {"rslora": True, "dora": True, "merger": True},
 }
-TOLERANCE = 1e-5
-
-
-def save_moved_adapter(checkpoint: str, folder: Path, **kind: Any) -> Any:
-    """Save an adapter whose every weight differs from that of a fresh one; return its model."""
-    model = load_backbone(checkpoint, dtype="float32", device="cpu").model
-    adapted = add_adapter(model, r=3, alpha=7, **kind)
-    generator = torch.Generator().manual_seed(1)
-    for name, parameter in adapted.named_parameters():
-        if parameter.requires_grad:
-            noise = torch.randn(parameter.shape, generator=generator)
-            is_norm = "magnitude" in name
-            parameter.data = parameter.data * (1 + 0.1 * noise) if is_norm else 0.1 * noise
-    save_adapter(adapted, folder)
-    return adapted
-
-
-@pytest.fixture(scope="module", params=MAIN)
-def checkpoint(request: pytest.FixtureRequest, hub_folders: HubFolders) -> str:
-    return hub_folders(request.param)
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-@pytest.fixture(scope="module")
-def adapter_adapters(checkpoint: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp(kind) / "adapter"
-    save_moved_adapter(checkpoint, folder, **KINDS[kind])
-    return folder
-
-
-def plain(checkpoint: str) -> Any:
-    """The checkpoint as the library alone loads it."""
-    return transformers.AutoModelForImageTextToText.from_pretrained(checkpoint, dtype=torch.float32)
 
 
 def assert_close(model: Any, expected: Any) -> None:
     actual, wanted = dict(model.named_parameters()), dict(expected.named_parameters())
     assert actual.keys() == wanted.keys()
     for name, tensor in actual.items():
-        torch.testing.assert_close(tensor, wanted[name], rtol=TOLERANCE, atol=TOLERANCE, msg=name)
+        torch.testing.assert_close(tensor, wanted[name], rtol=1e-5, atol=1e-5, msg=name)
 
 
-def test_merged_weights_are_those_of_peft(
-    checkpoint: str, kind: str, adapter_adapters: Path
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MAIN)
+def test_merged_weights_are_those_of_peft_and_of_an_export(
+    name: str, kind: str, hub_folders: HubFolders, tmp_path: Path
 ) -> None:
-    loaded = load_backbone(
-        checkpoint, dtype="float32", device="cpu", adapter=adapter_adapters
-    ).model
-    merged = load_adapter(plain(checkpoint), adapter_adapters).merge_and_unload()
-    assert_close(loaded, merged)
+    checkpoint, adapter, export = hub_folders(name), tmp_path / "adapter", tmp_path / "export"
+    save_moved_adapter(checkpoint, adapter, **KINDS[kind])
+    loaded = load_backbone(checkpoint, dtype="float32", device="cpu", adapter=adapter).model
+    assert_close(loaded, load_adapter(plain(checkpoint), adapter).merge_and_unload())
     untrained = dict(plain(checkpoint).named_parameters())
     changed = {n for n, p in loaded.named_parameters() if not torch.equal(p, untrained[n])}
     assert any("visual" in name for name in changed) == (kind in ("merger", "all"))
     assert not any(".blocks." in name for name in changed)
-
-
-def test_an_exported_judge_holds_them(
-    checkpoint: str, adapter_adapters: Path, tmp_path: Path
-) -> None:
+    export.mkdir()
     backbone = load_backbone(checkpoint, dtype="float32", device="cpu")
-    write_checkpoint(backbone, adapter_adapters, "float32", tmp_path)
-    loaded = load_backbone(
-        checkpoint, dtype="float32", device="cpu", adapter=adapter_adapters
-    ).model
-    assert_close(plain(str(tmp_path)), loaded)
+    write_checkpoint(backbone, adapter, "float32", export)
+    assert_close(plain(export), loaded)
 
 
 def test_experts_are_not_quantized(

@@ -179,8 +179,3 @@ def test_a_date_that_a_template_does_not_print(text_folder: Path) -> None:
         lambda c: c.update(chat_template=dated + c["chat_template"]),
     )
     load_backbone(str(text_folder), device="cpu", weights=False)
-
-
-def test_a_configuration_with_fewer_layers(text_folder: Path) -> None:
-    edit(text_folder / "config.json", lambda c: c.update(num_hidden_layers=1))
-    assert "have no place" in error_in(text_folder)

@@ -5,9 +5,6 @@ pytest -m cuda tests/judging/models/test_vision_cuda.py
 ``CUSTOS_CUDA_REHEARSAL=1`` runs the checks on the CPU with a stand-in for the kernel.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -17,14 +14,12 @@ from judging.models import attention
 from judging.models.attention import VARLEN, describe_attention, varlen_attention
 from judging.models.backbones import load_backbone
 from tests.conftest import HubFolders
-from tests.gpu.figures import DEVICE, REHEARSAL
+from tests.gpu.figures import DEVICE, ON_GPU, REHEARSAL
+from tests.gpu.host_waits import no_gpu_waits
 from tests.gpu.pictures import GRIDS, Pieces, read_pictures
 from tests.hub import LAYOUTS
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not REHEARSAL and not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = ON_GPU
 MATH = "aten::_scaled_dot_product_attention_math"
 FLASH = "aten::_flash_attention_forward"
 HEADS, SCALE = 4, 0.1
@@ -34,18 +29,6 @@ HEADS, SCALE = 4, 0.1
 def _kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     if REHEARSAL:
         monkeypatch.setattr(attention, "varlen_attn", Pieces())
-
-
-@contextmanager
-def _no_host_sync() -> Iterator[None]:
-    """Make any wait of the host for the device an error."""
-    if not REHEARSAL:
-        torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        if not REHEARSAL:
-            torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.parametrize("size", [16, 64, 72, 80, 128])  # 64, 72 and 80 are published towers'
@@ -72,7 +55,7 @@ def test_the_kernel_attends_within_pieces_and_nobody_waits(dtype: torch.dtype, s
     expected = Pieces()(query, key, value, ends, ends, longest, longest, scale=SCALE)
     (expected * weights[:, 0].float()).sum().backward()
     rounded = packed.clone().requires_grad_()
-    with profile(activities=[ProfilerActivity.CPU]) as profiler, _no_host_sync():
+    with profile(activities=[ProfilerActivity.CPU]) as profiler, no_gpu_waits():
         found = checkpoint(attend, rounded, use_reentrant=False)
         (found[0] * weights[:, 0]).sum().backward()
     assert found.shape == (1, patches, HEADS, size)

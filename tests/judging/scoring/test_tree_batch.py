@@ -28,7 +28,7 @@ from tests.judging.scoring.made_up import (
     score_one_pass,
     varied_tree,
 )
-from tests.tiny import brute_force, reference_model
+from tests.tiny import brute_force, plain_logprob, reference_model
 
 
 @torch.inference_mode()
@@ -141,7 +141,9 @@ def test_adapter_gradients_through_the_shared_instruction(
             (-chosen.sum() / 5).backward()
         else:
             for prompt, target in zip(prompts, targets, strict=True):
-                _plain_loss(adapted, prompt, tree.paths[target], 5).backward()
+                ids, label = prompt.prefix_ids + prompt.suffix_ids, tree.paths[target]
+                tokens = [token for _, token in label]
+                (-plain_logprob(adapted, ids, tokens, prompt.vision) / 5).backward()
         gradients.append(
             {name: p.grad for name, p in adapted.named_parameters() if p.requires_grad}
         )
@@ -152,22 +154,6 @@ def test_adapter_gradients_through_the_shared_instruction(
         assert gradient is not None
         assert gradient.abs().max() > 1e-4, f"{name} gets no gradient"
         torch.testing.assert_close(shared[name], gradient, rtol=1e-4, atol=1e-5)
-
-
-def _plain_loss(
-    model: Any, prompt: EncodedPrompt, path: tuple[tuple[int, int], ...], rows: int
-) -> Tensor:
-    ids = prompt.prefix_ids + prompt.suffix_ids
-    label = [token for _, token in path]
-    row = torch.tensor([[*ids, *label]])
-    vision: dict[str, Tensor] = dict(prompt.vision)
-    if vision:
-        image_token = model.get_base_model().config.image_token_id
-        vision["mm_token_type_ids"] = (row == image_token).int()
-    logits = model(input_ids=row, use_cache=False, **vision).logits[0]
-    logprobs = logits[len(ids) - 1 : -1].log_softmax(-1)
-    total: Tensor = logprobs[torch.arange(len(label)), torch.tensor(label)].sum()
-    return -total / rows
 
 
 WAYS = ("dense", "split", "fused")
@@ -216,10 +202,6 @@ def _batches(
         batch = make_tree_batch(prompts, trees, pad, rows=rows, share_prefix=share_prefix)
         batches.append((prompts, trees, batch))
     return batches
-
-
-def _real_slots(logits: Tensor, trees: list[LabelTree]) -> Tensor:
-    return torch.cat([row[: tree.num_slots] for row, tree in zip(logits, trees, strict=True)])
 
 
 def test_branches_need_a_mask_of_their_own_tokens_only(
@@ -314,7 +296,8 @@ def _adapted(backbone: Backbone) -> Any:
 
 def _gradients(model: TreeModel, batch: TreeBatch, trees: list[LabelTree]) -> dict[str, Tensor]:
     model.zero_grad()
-    logits = _real_slots(model(batch), trees)
+    rows = zip(model(batch), trees, strict=True)
+    logits = torch.cat([row[: tree.num_slots] for row, tree in rows])
     targets = torch.arange(len(logits)) % 300
     loss = torch.nn.functional.cross_entropy(logits, targets)
     loss.backward()

@@ -41,6 +41,10 @@ from tests.judging.scoring.made_up import (
 GREEDY = Sampling(max_new_tokens=9, temperature=0.0)
 
 
+def _assert_scores_match(found: Sequence[object], expected: Any) -> None:
+    torch.testing.assert_close(torch.tensor(found), torch.as_tensor(expected), **TOLERANCE)
+
+
 @pytest.mark.parametrize("token_budget", [1, 90, 4096])
 def test_the_engine_returns_the_order_given_whatever_rows_it_shares(
     tiny: Backbone, pictures: list[str], token_budget: int
@@ -75,7 +79,7 @@ def test_passes_between_the_layers_of_a_pass_change_nothing(
             depth -= 1
 
     engine.call_between_layers(score_others)
-    torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected[0], **TOLERANCE)
+    _assert_scores_match(engine.score(prompts, tree), expected[0])
     assert len(found) >= 40
     for each in found:
         torch.testing.assert_close(each, expected[1], **TOLERANCE)
@@ -102,11 +106,11 @@ def test_engine_scores_on_two_cores_what_it_scores_on_one(
     try:
         for num_threads in (1, 2):
             torch.set_num_threads(num_threads)
-            scores.append(torch.tensor(engine.score(prompts, tree)))
+            scores.append(engine.score(prompts, tree))
     finally:
         torch.set_num_threads(before)
     assert cores == [2]
-    torch.testing.assert_close(*scores, **TOLERANCE)
+    _assert_scores_match(*scores)
 
 
 def test_scoring_after_a_text_equals_reading_it_afresh(
@@ -131,9 +135,8 @@ def test_scoring_after_a_text_equals_reading_it_afresh(
         ]
         longer = [prompt.extended(encoder.text(" A, surely")) for prompt in cut]
         for continued, tree in zip((cut, longer), trees, strict=True):
-            _assert_scores_match(
-                batch.score(continued, tree), [engine.score([one], tree)[0] for one in continued]
-            )
+            alone = [engine.score([one], tree)[0] for one in continued]
+            _assert_scores_match(batch.score(continued, tree), alone)
     assert texts == finished_texts(engine.generate(prompts, encoder, "</never>", seeds, sampling))
     assert len(widths) == 2 and max(widths) < 60, "only what is new is read"
 
@@ -184,10 +187,6 @@ def _widths_read_by_resume(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(TreeModel, "resume", counted)
     return widths
-
-
-def _assert_scores_match(found: Sequence[object], expected: Sequence[object]) -> None:
-    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +293,7 @@ def test_passes_become_smaller_and_scores_stay(
     limit = 600
     _raises_where(monkeypatch, "forward", lambda batch, _: batch.input_ids.numel() > limit)
     with caplog.at_level(logging.WARNING):
-        torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected, **TOLERANCE)
+        _assert_scores_match(engine.score(prompts, tree), expected)
         assert limit / 2 <= engine.token_budget <= limit + 8 * len(prompts)
         num_lines = len(caplog.records)
         engine.score(prompts, tree)
@@ -334,7 +333,7 @@ def test_a_prompt_or_text_that_never_fits_fails_alone(
     for index, (scores, text, whole) in enumerate(zip(found, texts, expected, strict=True)):
         assert isinstance(text, CustosError) == isinstance(scores, CustosError) == (index in (1, 4))
         if index not in (1, 4):
-            torch.testing.assert_close(torch.tensor(scores), torch.tensor(whole), **TOLERANCE)
+            _assert_scores_match([scores], [whole])
 
 
 def test_an_instruction_takes_the_memory_of_others_or_fails_in_words(
@@ -346,7 +345,7 @@ def test_an_instruction_takes_the_memory_of_others_or_fails_in_words(
     expected = torch.tensor(engine.score(prompts, tree))
     engine._prefixes.clear()
     calls = _raises_where(monkeypatch, "prefill", lambda *_: calls[0] != 2)
-    torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected, **TOLERANCE)
+    _assert_scores_match(engine.score(prompts, tree), expected)
     engine._prefixes.clear()
     found = engine.score(prompts, tree)
     assert calls[0] == 4
@@ -401,11 +400,7 @@ def test_labels_after_texts_are_read_afresh_where_memory_is_short(
     calls = _raises_where(monkeypatch, "resume", lambda *_: True)
     for batch in engine.generate(prompts, encoder, "</never>", [0, 1, 2], WARM):
         continued = [prompts[index].extended(encoder.text("So")) for index in batch.indices]
-        torch.testing.assert_close(
-            torch.tensor(batch.score(continued, tree)),
-            torch.tensor(engine.score(continued, tree)),
-            **TOLERANCE,
-        )
+        _assert_scores_match(batch.score(continued, tree), engine.score(continued, tree))
     assert calls == [1]
 
 

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 import pytest
 
-from judging.tasks.base import TASKS, BareLabelTask, Field
+from judging.tasks.base import TASKS, Field, JudgeTask
 from judging.types import JudgeRequest
 
 
-class Grounded(BareLabelTask):
+class Grounded(JudgeTask):
     """Whether the references bear a response out; three labels."""
 
     name = "grounded"

@@ -19,28 +19,6 @@ PREDICTION = get_task("chartom-prediction")
 REST = (CHARTHAL, SIMPLEVQA, FACT, JUSTIFICATION)
 
 
-@pytest.mark.parametrize(
-    ("variant", "criteria"),
-    [
-        ("irrelevant", ("unrelated", "no answer", "makes something up")),
-        ("inexistent-closed", ("lacks", "does not guess", "clearly")),
-        ("inexistent-open", ("declines", "speculates", "tone", "settled")),
-        (
-            "contradictory-closed",
-            ("false claim", "cannot be answered", "range", "omits nothing", "gives no answer"),
-        ),
-        ("contradictory-open", ("false claim", "tentatively", "overconfident", "absolute")),
-        ("normal-closed", ("range", "exactly equal", "notation", "any order", "ACC+", "left out")),
-        ("normal-open", ("uncertain", "plausible", "as a fact", "does not matter")),
-    ],
-)
-def test_charthal_instructions_hold_every_criterion(
-    variant: str, criteria: tuple[str, ...]
-) -> None:
-    text = CHARTHAL.instruction(variant)
-    assert [words for words in criteria if words not in text] == []
-
-
 @pytest.mark.parametrize("variant", CHARTHAL.variants)
 def test_charthal_shows_the_reference_only_where_the_rubric_uses_it(variant: str) -> None:
     assert WITH_REFERENCE == ("contradictory-closed", "normal-closed")
@@ -148,9 +126,7 @@ def test_replies_to_the_official_simplevqa_prompts(reply: str, conclusion: str |
 def test_simplevqa_speaks_the_language_of_its_variant(variant: str, headings: list[str]) -> None:
     fields = SIMPLEVQA.item(ask(task="simplevqa", variant=variant))
     assert [field.heading for field in fields] == headings
-    text = SIMPLEVQA.instruction(variant)
-    assert all(label in text for label in SIMPLEVQA.labels(variant))
-    assert all(number in text for number in ("3518", "3518.1", "3518.17", "3520", "3600"))
+    assert all(label in SIMPLEVQA.instruction(variant) for label in SIMPLEVQA.labels(variant))
 
 
 def test_the_answer_key_of_a_ranking_reads_as_an_order() -> None:

@@ -78,7 +78,7 @@ def test_an_empty_response_fails_and_the_score_is_the_probability_of_pass() -> N
     assert CRITERION.parse("**PASS**.", "plain") == "Pass"
     assert CRITERION.parse("It does not pass", "plain") is None
     assert CRITERION.score({"Pass": 0.3, "Fail": 0.7}) == 0.3
-    assert CRITERION.score_range() == (0.0, 1.0)
+    assert CRITERION.score_range == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from tests.tiny import brute_force, reference_model
 
 SHORT = Sampling(max_new_tokens=6, temperature=0.7, top_p=0.95)
 PAIRS = ("truthful-pair", "truthful-pure-label")
-SINGLES = ("truthful-critique-score", "truthful-reward")
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +51,6 @@ def test_both_orders_are_merged(judge: Judge, task: str, pictures: list[str]) ->
     assert one_order.passes[0].posterior == pytest.approx(swapped, abs=1e-5)
     assert one_order.probabilities == one_order.passes[0].posterior
     assert not one_order.needs_review
-
-
-def test_preferring_the_first_shown_cancels_out() -> None:
-    task = get_task("truthful-pair")
-    first = {"A": 0.6, "B": 0.3, "None": 0.1}
-    always_first = [Pass(order="given", posterior=first), Pass(order="swapped", posterior=first)]
-    assert merge_passes(task, always_first) == pytest.approx({"A": 0.45, "B": 0.45, "None": 0.1})
 
 
 def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) -> None:
@@ -388,21 +380,3 @@ def test_what_cannot_be_is_refused(
     with pytest.raises(FieldError, match=words) as refused:
         judge.resolve(pair(**{"given_critique": CRITIQUE, **fields}))
     assert refused.value.field == field
-
-
-@pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
-def test_instructions_hold_every_criterion(name: str) -> None:
-    task = get_task(name)
-    plain, reference = task.instruction("plain"), task.instruction("reference")
-    for word in ("image", "true", "false premise", "clear", "complete"):
-        assert word in plain
-    for challenge in (
-        "illusion", "restricted view", "biased context", "hidden", "forged", "invented",
-        "popular falsehoods",
-    ):  # fmt: skip
-        assert challenge in plain
-    assert "reference" not in plain.partition("Which response")[0]
-    assert "agrees with the reference" in reference
-    if name in PAIRS:
-        for rule in ("exactly one is correct", "both are", "strengths and weaknesses", "nearly"):
-            assert rule in plain

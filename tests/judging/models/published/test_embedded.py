@@ -293,14 +293,10 @@ def test_a_folder_is_made_once_and_whole(index: Path, tmp_path: Path) -> None:
     assert not (cache / "made-up@1.partial").exists()
 
 
-def _nobody(_: int) -> None:
-    raise KeyError  # as for the user of a container
-
-
 def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("CUSTOS_CACHE", "HOME"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr("pwd.getpwuid", _nobody)
+    monkeypatch.setattr("pwd.getpwuid", dict[int, int]().__getitem__)  # as in a container
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "custos"
     monkeypatch.setenv("XDG_CACHE_HOME", "")

@@ -1,6 +1,5 @@
 """The published Qwen2.5-Coder-0.5B-Instruct, byte for byte and number for number."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,9 @@ from judging.fingerprint import file_sha256
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.fetched import fetch
 from judging.models.gguf_files import NAMED
+from tests.real_weights.made_up import MARKS, NAME
 
-pytestmark = [
-    pytest.mark.real_weights,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(
-        "CUSTOS_REAL_WEIGHTS" not in os.environ, reason="it fetches 491 MB: make real-weights"
-    ),
-]
-NAME = "qwen2.5-coder-0.5b"
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
