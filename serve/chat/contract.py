@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -104,34 +104,25 @@ class Contract:
     @cached_property
     def rubrics(self) -> set[str]:
         """List the rubrics of the task that its prompts ask for."""
-        return set(self._rubrics())
-
-    def _rubrics(self) -> Iterator[str]:
-        task = get_task(self.task)
+        task, found = get_task(self.task), set[str]()
         for layout in self.layouts:
-            for references in ((), ("any",)):
-                if references and "reference" not in layout.fields:
-                    continue
-                if not references and "reference" in layout.fields - {*layout.labels.values()}:
-                    continue
-                yield task.rubric(
-                    JudgeRequest.model_construct(
-                        variant=layout.variant,
-                        question="any",
-                        criteria=("any",),
-                        reference_mode=layout.reference_mode,
-                        references=references,
-                        responses=("any",) * task.num_responses,
-                    )
+            has_references = {"reference" in layout.fields}
+            if "reference" in layout.labels.values():  # labels may be missing
+                has_references.add(False)
+            for has_reference in has_references:
+                request = JudgeRequest.model_construct(
+                    variant=layout.variant,
+                    question="any",
+                    criteria=("any",),
+                    reference_mode=layout.reference_mode,
+                    references=("any",) if has_reference else (),
+                    responses=("any",) * task.num_responses,
                 )
+                found.add(task.rubric(request))
+        return found
 
-    def read(self, prompt: str, system: str = "") -> tuple[PromptLayout, dict[str, str]]:
-        """Find the layout of a prompt, and cut it into the texts of its fields, as :meth:`cut`."""
-        layout, fields = self.cut(prompt, system)
-        return layout, fields.texts
-
-    def cut(self, prompt: str, system: str = "") -> tuple[PromptLayout, PromptFields]:
-        """Find the layout of a prompt, and cut it.
+    def read(self, prompt: str, system: str = "") -> tuple[PromptLayout, PromptFields]:
+        """Find the layout of a prompt, and cut it into its fields.
 
         Raises ``ApiError`` 422 if delimiters are missing or could be understood in two ways.
         """

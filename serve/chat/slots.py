@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from serve.chat.wire import Piece
@@ -167,11 +167,3 @@ def text_value(text: str) -> str:
         return match[0] if match[0].startswith("\\") else f"\\u{ord(match[0]):04x}"
 
     return f'"{TOKEN.sub(escaped, json.dumps(text)[1:-1])}"'
-
-
-def scaled(form: Mapping[str, Slot], low: float, high: float) -> dict[str, Slot]:
-    """Put the ends of a scale that the prompt names into the scores of a form."""
-    return {
-        key: replace(slot, low=low, high=high) if isinstance(slot, Score) else slot
-        for key, slot in form.items()
-    }
