@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from itertools import product
@@ -17,9 +17,10 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evaluation.report.reliability import HEADING, unmeasured_tasks
+from evaluation.report.reliability import HEADING, REPORT_FILE, unmeasured_tasks
 from evaluation.report.reliability import JSON as RELIABILITY
 from judging.errors import CustosError
+from judging.files.records import known_object
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, choose_judge, familiarity
 from judging.tasks import JudgeTask, get_task
@@ -194,19 +195,18 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
     """
     description = judge.describe()
     packages = description.pop("packages")
-    report: dict[str, Any] | None = None
+    report: dict[str, Any] = {}
+    reliability: dict[str, Any] = {}
     notes: list[list[str]] = []
     if judge.folder:
-        try:
-            report = json.loads((judge.folder / "report.json").read_text(encoding="utf-8"))
+        reliability = _reliability(known_object(judge.folder / RELIABILITY))
+        with suppress(OSError, ValueError):
             readme = (judge.folder / "README.md").read_text(encoding="utf-8")
-            notes = _paragraphs(readme.partition(HEADING)[0])
-        except (OSError, ValueError):
-            report = None
-    reliability = _reliability(judge.folder) if judge.folder else None
+            report = known_object(judge.folder / REPORT_FILE)
+            notes = _paragraphs(readme.partition(HEADING)[0]) if report else []
     # Its card begins with "LoRA judge on ... for ...".
     sentence = re.split(r"(?<=[.?]) ", "".join(notes[0] if notes else ()))[0]
-    attacks = [each for each in (reliability or {}).get("attacks", ()) if each["is_attack"]]
+    attacks = [each for each in reliability.get("attacks", ()) if each["is_attack"]]
     return {
         "name": name,
         "tasks": list(judge.tasks),
@@ -218,23 +218,19 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
             if key not in ("name", "tasks", "instructions") and value not in (None, "")
         },
         "unmeasured": unmeasured_tasks(judge.folder, judge.tasks) if report else [],
-        "n": report["n"] if report else None,
+        "n": report.get("n"),
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),
         "notes": notes,
-        "cautions": [*(report or {}).get("cautions", ()), *(reliability or {}).get("cautions", ())],
+        "cautions": [*report.get("cautions", ()), *reliability.get("cautions", ())],
         "about": sentence.partition(" for ")[2],
         "reliability": reliability,
     }
 
 
-def _reliability(folder: Path) -> dict[str, Any] | None:
-    """Read the cells of the reliability card in a judge's folder; ``None`` if there is none."""
-    try:
-        known = json.loads((folder / RELIABILITY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return {
+def _reliability(known: dict[str, Any]) -> dict[str, Any]:
+    """Format the cells of a reliability card; empty if there is none."""
+    return known and {
         "data": [
             {
                 "name": name,

@@ -1,13 +1,12 @@
 """Settings and requests for the tests of this folder."""
 
-import asyncio
 import json
 from typing import Any
 
-from clients.chat import ChatClient, Reply
+from clients.chat import Reply, ask_all
 from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding
-from judging import JudgeRequest
+from judging import CustosError, JudgeRequest
 from judging.scoring.engine import Sampling
 from judging.types import Message
 from tests.clients.fake_server import FakeServer, Say, Seen
@@ -40,11 +39,12 @@ def item(id: str = "q1", text: str = "Hello?", images: tuple[str, ...] = ()) -> 
 
 
 def ask(to: ModelServer, what: ChatItem | None = None, **decoding: Any) -> Reply:
-    async def once() -> Reply:
-        async with ChatClient(to, Decoding(**decoding)) as client:
-            return await client.complete(what or item())
-
-    return asyncio.run(once())
+    outcomes: list[Reply | CustosError] = []
+    ask_all(to, Decoding(**decoding), [what or item()], lambda _, said: outcomes.append(said))
+    [outcome] = outcomes
+    if isinstance(outcome, CustosError):
+        raise outcome
+    return outcome
 
 
 def verdicts_on(seen: Seen, delay: float = 0.0, **fields: Any) -> Say:

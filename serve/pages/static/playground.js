@@ -12,8 +12,7 @@ const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boole
 const task = () => settings.tasks[form.task.value];
 
 /** What a judge takes of a task: its example, and its choices of variant and reference mode. */
-const offer = (judge = form.judge.value) => settings.judges[judge][form.task.value];
-const MODES = { any: "any one reference", "any-partial": "any one reference, partly for a part of it", all: "all references together" };
+const offer = () => settings.judges[form.judge.value][form.task.value];
 
 /** What the fields held when an example was last filled in; later changes are the user's own. */
 let filled = null;
@@ -67,7 +66,7 @@ function chooseMode() {
   for (const radio of radios) radio.disabled = !takes(form.judge.value, variant, radio.value);
   const refused = task().modes ? radios.filter((radio) => radio.disabled) : [];
   if (radios.some((radio) => radio.checked && radio.disabled)) radios.find((radio) => !radio.disabled).checked = true;
-  document.getElementById("why-mode").textContent = refused.map((radio) => whyGrey(MODES[radio.value], variant, radio.value)).join(" ");
+  document.getElementById("why-mode").textContent = refused.map((radio) => whyGrey(radio.parentElement.textContent.trim(), variant, radio.value)).join(" ");
 }
 
 function chooseJudge() {
