@@ -304,10 +304,16 @@ class JudgeClient:
     def fingerprint(self, request: JudgeRequest) -> str:
         """Compute a digest of the cards of the judges that may grade a request.
 
+        What was measured of a judge is left out: it does not change a verdict.
+
         Raises:
             FieldError: If no judge there takes the task.
         """
-        return digest_of_judges(self._may_grade, request, self.name)
+        taking = [card for card in self._may_grade if request.task in card["tasks"]]
+        if not taking:
+            raise FieldError("task", f"no judge at {self.name} takes '{request.task}'")
+        judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
+        return digest({"judges": judges})
 
     @property
     def _may_grade(self) -> list[dict[str, Any]]:
@@ -320,18 +326,3 @@ def no_answer(error: httpx.TransportError) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         advice = "set SSL_CERT_FILE to the certificate of the authority that you trust"
     return f"no answer ({error or type(error).__name__}); {advice}"
-
-
-def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
-    """Compute a digest of the cards of those judges that take a request's task.
-
-    What was measured of a judge is left out: it does not change a verdict.
-
-    Raises:
-        FieldError: If no judge at the address takes the task.
-    """
-    taking = [card for card in cards if request.task in card["tasks"]]
-    if not taking:
-        raise FieldError("task", f"no judge at {address} takes '{request.task}'")
-    judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
-    return digest({"judges": judges})

@@ -143,11 +143,6 @@ class Grader:
         return [_grade(*pair) for pair in zip(requests, verdicts, strict=True)]
 
 
-def grader_of(judge: Grader | AnyJudge | str, fields: Mapping[str, Any]) -> Grader:
-    """Return a grader as it is, or make one of a judge."""
-    return judge if isinstance(judge, Grader) else Grader(judge, **fields)
-
-
 def _grade(request: JudgeRequest, verdict: Verdict) -> Grade | NoLabel:
     if verdict.label is None:
         return NoLabel(f"{verdict.status}: {verdict.message or 'no label'}")

@@ -12,11 +12,9 @@ from judging.verdicts.build import AnyJudge
 class AnswerReward:
     """A reward function: P(Correct) of each completion, and half of P(Partial).
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        question: Column that holds the question. Without it, the prompt is the question.
-        reference: Column that holds the reference, or a list of them.
-        fields: Fields of every request.
+    ``question`` and ``reference`` name columns; without a column of questions the prompt is the
+    question, and a reference may be a list. ``judge`` and ``fields`` are those of
+    :class:`~custos.integrations._core.Grader`.
     """
 
     __name__ = "AnswerReward"

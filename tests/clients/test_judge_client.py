@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clients.connection import ServerRefusal
-from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
+from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from serve.calls.limits import Limits
@@ -234,8 +234,11 @@ def test_fingerprints_tell_judges_and_versions_apart(
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
     assert len(set(fingerprints)) == 4
     card = {"name": "qs", "tasks": ["hieval-qs"], "adapter": "abc", "measured": ["accuracy .8"]}
-    cards = (card, card | {"measured": ["accuracy .9"]}, card | {"adapter": "def"})
-    digests = {digest_of_judges([each], request(1), "here") for each in cards}
+    changes: list[dict[str, Any]] = [{}, {"measured": ["accuracy .9"]}, {"adapter": "def"}]
+    digests = set()
+    for change in changes:
+        any_judge.judges = [card | change]
+        digests.add(any_judge.fingerprint(request(1)))
     assert len(digests) == 2, "a new reliability card makes no other judge"
 
 
