@@ -328,11 +328,9 @@ def run_job(
 
     If the job is stopped by Ctrl-C, a kill or a refusal, every answer that arrived is kept. The
     next call asks only for the others, and again for items that failed: ``rejects`` lists those of
-    this run. An item whose messages, pictures, model or decoding changed is asked again.
-
-    Raises:
-        ServerRefusal: If the server refuses all items alike.
-        CustosError: If two items have the same id, or another process runs this job.
+    this run. An item whose messages, pictures, model or decoding changed is asked again. Raises
+    ``ServerRefusal`` if the server refuses all items alike; ``CustosError`` if two items have the
+    same id, or another process runs this job.
     """
     rejects.parent.mkdir(parents=True, exist_ok=True)
     with locked(answers):

@@ -139,11 +139,7 @@ class ServerConnection:
         return f"{self.server.base_url.rstrip('/')}/{path}"
 
     async def get(self, path: str, seconds: float) -> httpx.Response:
-        """Read a path once, whatever the status.
-
-        Raises:
-            httpx.TransportError: If there is no answer.
-        """
+        """Read a path once, whatever its status; raise ``httpx.TransportError`` if none answers."""
         return await self._http.get(self.address(path), timeout=seconds)
 
     async def post(
@@ -193,11 +189,9 @@ class ServerConnection:
             raise _Fault(f"no answer within {deadline:g} s", timed_out) from None
         except httpx.RequestError as error:
             raise _Fault(self.redacted(f"{type(error).__name__} {error}")) from None
+        status = response.status_code
         # As UTF-8 whatever the reply says: some of Python's encodings raise other errors.
-        status, text = (
-            response.status_code,
-            self.redacted(response.content.decode(errors="replace")),
-        )
+        text = self.redacted(response.content.decode(errors="replace"))
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise self.server.key_refusal()
         if status == 404:
@@ -236,10 +230,8 @@ def http_client(kind: type[HttpT], address: str, **options: Any) -> HttpT:
     """Make a client of httpx for a server.
 
     Certificates, which take a while to read, are for https alone. The proxies that the environment
-    names are not asked for this machine: they cannot reach it.
-
-    Raises:
-        CustosError: Naming a proxy that cannot be used.
+    names are not asked for this machine: they cannot reach it. Raises ``CustosError`` for a proxy
+    that cannot be used.
     """
     server = httpx.URL(address)
     verify = httpx.create_ssl_context() if server.scheme == "https" else False

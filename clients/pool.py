@@ -123,11 +123,8 @@ class PoolRun(Generic[ClientT]):
     async def first_answer(self, ask: Callable[[Member, ClientT], Awaitable[ResultT]]) -> ResultT:
         """Have the best server answer, and others if it fails or takes too long.
 
-        If all have failed, each is asked once more, as one may be back meanwhile.
-
-        Raises:
-            RequestRefused: If a server refuses this request.
-            CustosError: If every server fails.
+        If all have failed, each is asked once more, as one may be back meanwhile. Raises
+        ``RequestRefused`` if a server refuses this request, ``CustosError`` if every server fails.
         """
         members = self._pool.members
         left, is_last_round = list(members), False

@@ -212,13 +212,9 @@ class RemoteEngine:
         tree: LabelTree,
         is_wanted: Callable[[int], bool] | None = None,
     ) -> list[LabelLogprobs | CustosError]:
-        """Score every label after every prompt that is still wanted.
+        """Compute each label's log-probability after every wanted prompt, or say why there is none.
 
-        Returns:
-            For each prompt ``[labels]`` log-probabilities, or why there are none.
-
-        Raises:
-            CustosError: If the server is down, or refuses the key or the model.
+        Raises ``CustosError`` if the server is down, or refuses the key or the model.
         """
         score = self._score_by_words if self.posterior == "approximate" else self._score_slots
 

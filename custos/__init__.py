@@ -30,11 +30,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used.
-
-    Raises:
-        AttributeError: If it is no public name.
-    """
+    """Import a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module 'custos' has no attribute '{name}'")
     return getattr(import_module(_MODULES[name]), name)

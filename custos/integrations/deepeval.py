@@ -30,7 +30,7 @@ class AnswerMetric(BaseMetric):
     def __init__(
         self, judge: Grader | AnyJudge | str, threshold: float = 1.0, **fields: Any
     ) -> None:
-        # deepeval copies a metric by its attributes of these names, with a grader then.
+        # deepeval copies a metric by these attributes, so that its judge may be a grader.
         self.judge = judge if isinstance(judge, Grader) else Grader(judge, **fields)
         self.threshold = threshold
 

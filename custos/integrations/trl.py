@@ -34,8 +34,7 @@ class AnswerReward:
     ) -> list[float | None]:
         """Return a reward for each completion; ``None`` without a reference or a verdict.
 
-        Raises:
-            CustosError: If the judge decides nothing on all of them, or there is none.
+        Raises ``CustosError`` if the judge decides nothing on all of them, or there is none.
         """
         questions = columns.get(self.question, prompts)
         rewards: list[float | None] = [None] * len(completions)
