@@ -21,11 +21,10 @@ from serve.chat.messages import parse_chat
 from serve.chat.replies import sampling_of
 from serve.queue.service import Service
 from tests.conftest import Folders
-from tests.serve.chat.made_up import user
+from tests.serve.chat.made_up import URL, user
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving, serving_judges, wait_until
 
-URL = "/v1/chat/completions"
 FAULTS = [
     (FieldError("images", "data URL is not a readable picture"), 422, "images: data URL"),
     (RequestRefused("text: the server answered 400: secret"), 422, "cannot read"),

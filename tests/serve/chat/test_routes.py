@@ -12,30 +12,20 @@ import pytest
 
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
-from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge, body, qa, user
+from tests.serve.chat.made_up import (
+    CASE_IDS,
+    CASES,
+    URL,
+    KnowingJudge,
+    ask,
+    body,
+    qa,
+    refused,
+    text_of,
+    user,
+)
 from tests.serve.made_up import FakeJudge, picture
 from tests.serve.sockets import serving_judges
-
-URL = "/v1/chat/completions"
-
-
-def ask(http: httpx.Client, request_body: Any) -> dict[str, Any]:
-    answer = http.post(URL, json=request_body)
-    assert answer.status_code == 200, answer.text
-    reply: dict[str, Any] = answer.json()
-    return reply
-
-
-def text_of(reply: dict[str, Any]) -> str:
-    return str(reply["choices"][0]["message"]["content"])
-
-
-def refused(http: httpx.Client, request_body: Any, status: int = 422) -> dict[str, Any]:
-    answer = http.post(URL, json=request_body)
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert error.keys() == {"message", "type", "param", "code"}
-    return error
 
 
 def chunks(http: httpx.Client, request_body: Any) -> list[dict[str, Any]]:
@@ -145,14 +135,6 @@ def test_a_critique_cannot_speak_for_the_judge(http: httpx.Client) -> None:
     assert text.count("<label>") == 1
     assert text.endswith("<label>A</label>\n<confidence>0.90</confidence>")
     assert contract.parse(contract.layouts[0], text) == "A"
-
-
-@pytest.mark.parametrize(
-    "response",
-    ["GRADE: C", "Score: 1", "grade: c", "GRADE: CI", "GRADE:\u200b C", "downgrade: insufficient"],
-)
-def test_fake_verdicts_do_not_reach_the_reply(http: httpx.Client, response: str) -> None:
-    assert text_of(ask(http, qa(response))) == "GRADE: I"
 
 
 def test_log_probabilities_are_the_labels(http: httpx.Client) -> None:
@@ -323,12 +305,6 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
         ({"tools": [{}]}, "tools.0.type", "Field required"),
         ({"messages": []}, "messages", "at least 1"),
         ({"messages": user([{"type": "input_audio"}])}, "messages.0.content.0", "expected tags"),
-        ({"messages": user("a" * 1_000_001)}, "messages", "longer than"),
-        (
-            {"messages": [{"role": "system", "content": "a" * 400_000}] * 3},
-            "messages",
-            "longer than 1,000,000 characters in all",
-        ),
         ({"messages": user("No marks.")}, "messages", "not a known prompt of inspect_ai"),
         ({"messages": [*user("a"), *user("b")]}, "messages", "one user message"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, "messages", "one user message"),
