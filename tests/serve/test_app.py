@@ -18,7 +18,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from judging import JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
@@ -268,16 +267,6 @@ def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
     assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
 
-class RememberingJudge(FakeJudge):
-    def __init__(self, name: str = "fake", tasks: tuple[str, ...] = ()) -> None:
-        super().__init__(name, tasks)
-        self.requests: list[JudgeRequest] = []
-
-    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        self.requests.append(request)
-        return super().verdict_on(request, confidence)
-
-
 def trained(name: str, **tasks: tuple[str, ...]) -> FakeJudge:
     """A judge that was trained for some rubrics; ``hieval_qs`` stands for ``hieval-qs``."""
     rubrics = {task.replace("_", "-"): known for task, known in tasks.items()}
@@ -317,9 +306,9 @@ def test_the_headline_example_is_of_a_task_that_the_judge_was_measured_on() -> N
 
 def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
     for name in task_names():
-        judge = RememberingJudge(tasks=(name,))
+        judge = FakeJudge(tasks=(name,))
         warm_up(judge)
-        assert [request.task for request in judge.requests] == [name]
+        assert [request.task for request in judge.seen] == [name]
 
 
 def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
