@@ -4,7 +4,6 @@ import base64
 import gzip
 import io
 import json
-import socket
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.chat.made_up import qa, user
 from tests.serve.made_up import picture, progressive, row
-from tests.serve.sockets import serving
+from tests.serve.sockets import send_raw, serving
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bad-inputs.md"
 HOSTS = {
@@ -64,14 +63,11 @@ def with_picture(source: str) -> Send:
 
 def raw(sent: bytes) -> Send:
     def send(http: httpx.Client) -> tuple[int, str]:
-        address = (http.base_url.host, http.base_url.port or 0)
-        with socket.create_connection(address, timeout=10) as connection:
-            connection.sendall(sent)
-            with connection.makefile("rb") as file:
-                status = int(file.readline().split()[1])
-                while file.readline().strip():
-                    pass
-                body = file.readline().decode()
+        with send_raw(http, sent) as connection, connection.makefile("rb") as file:
+            status = int(file.readline().split()[1])
+            while file.readline().strip():
+                pass
+            body = file.readline().decode()
         return status, json.loads(body)["error"]["message"] if body.startswith("{") else body
 
     return send
