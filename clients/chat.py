@@ -100,7 +100,7 @@ class ChatChoice(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer, empty if there is none."""
+        """Return the answer, empty if there is none."""
         return self.message.content or ""
 
 

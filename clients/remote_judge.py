@@ -192,14 +192,14 @@ class RemoteEngine:
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Those of the tree engine if exact, so that both share one calibration."""
+        """Name the number formats; if exact those of the tree engine, to share its calibration."""
         if self.posterior == "exact":
             return {"dtype": "bfloat16", "engine": "tree", "positions": "float32"}
         return {"dtype": "unknown", "engine": "words"}
 
     @property
     def location(self) -> dict[str, str]:
-        """The model and a digest of the server's address, which may be private."""
+        """Name the model, and give a digest of the server's address, which may be private."""
         return {"server": digest({"url": self._addresses}), "model": self.server.model}
 
     @property

@@ -36,7 +36,7 @@ __all__ = [
 SLOT = re.compile(r"\{(label|critique|confidence)\}")
 JSON_REPLY = "{json}"
 MOST_HINTED_CHARS = 20_000
-"""Longest prompt that is looked for among the other contracts, to say whose it is."""
+"""Longest prompt that other contracts are tried on, to name the one that reads it."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,8 @@ class Contract:
         """
         readings = self._readings(prompt, system)
         if not readings:
-            raise ApiError(
-                422,
-                f"not a known prompt of {self.harness}; {self._hint(prompt, system)}",
-                "messages",
-            )
+            message = f"not a known prompt of {self.harness}; {self._hint(prompt, system)}"
+            raise ApiError(422, message, "messages")
         layout, fields = readings[0]
         if len(readings) > 1 or not fields.is_certain:
             raise ApiError(

@@ -26,7 +26,7 @@ VERDICTS = frozenset(
 )
 """Names, without case and spacing, of keys that hold a verdict of which more or true is better."""
 NOMINAL = frozenset("label category decision outcome conclusion".split())
-"""Those of them that hold one of several words: 1 or true may be any of them, a fault too."""
+"""Those of them that hold one of several words: true or 1 may stand for any word, even a fault."""
 TEXTS = frozenset(
     "reason reasons reasoning rationale explanation critique comment comments justification "
     "feedback analysis thought thoughts thinking explanations summary evaluation "
@@ -46,7 +46,7 @@ LOW_IS_GOOD = re.compile(
     r"\b(?:low|lower|less|smaller) .{0,20}better|\b(?:high|higher) .{0,20}worse", re.I
 )
 GRADES = ("Correct", "Partial", "Wrong")
-"""Labels by whose other words a schema's values are read as well."""
+"""Labels of quick scores: a schema's values may be other words for them, whatever the task."""
 MOST_KEYS = 32
 MOST_CHOICES = 64
 LARGEST_BOUND = 1e9
@@ -269,10 +269,10 @@ def _only_word(given: _Schema, key: str, word: str, *, is_nullable: bool) -> Fix
 
 
 def _word(given: _Schema, key: str, plain: str, choices: list[Any], known: Slot | None) -> Slot:
-    """Choose a word for every label; one that no value means has that of the next worse label.
+    """Choose a word for every label.
 
-    Only another label's name is not given to it beside a value that nobody can read, which may mean
-    it.
+    A label that no value means gets the word of the next worse label. That is refused if the word
+    is the name of another label and some value cannot be read: that value may mean the label.
     """
     if known is None and plain not in VERDICTS:
         _refuse_unknown(given, key)

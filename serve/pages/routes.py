@@ -34,7 +34,7 @@ DEFAULT_TASK = JudgeRequest.model_fields["task"].default
 def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
     """Choose a row of a task under a rubric that one of the judges knows.
 
-    It is the task's own example where that can be, and where no judge knows any rubric.
+    It is the task's own example if that fits, or if no judge knows any rubric.
     """
     judges = list(judges)
     for rubric, row in task.rows_by_rubric().items():
@@ -77,7 +77,7 @@ def headline_judge(judges: Mapping[str, Judge]) -> str:
 
 
 def headline_example(judges: Mapping[str, Judge]) -> dict[str, Any]:
-    """Choose a row that the headline judge takes, of a task that it was measured on if there is."""
+    """Choose a row for the headline judge, of a task that it was measured on if there is one."""
     judge = judges[headline_judge(judges)]
     unmeasured = unmeasured_tasks(judge.folder, judge.tasks)
     names = [task for task in judge.tasks if task not in unmeasured] or list(judge.tasks)
