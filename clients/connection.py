@@ -134,22 +134,12 @@ class ServerConnection:
     async def __aexit__(self, *exception: Any) -> None:
         await self._http.__aexit__(*exception)
 
-    def address(self, path: str) -> str:
-        """Return the address of a path after the base URL, such as ``chat/completions``."""
-        return f"{self.server.base_url.rstrip('/')}/{path}"
-
     async def get(self, path: str, seconds: float) -> httpx.Response:
         """Read a path once, whatever its status; raise ``httpx.TransportError`` if none answers."""
-        return await self._http.get(self.address(path), timeout=seconds)
+        return await self._http.get(path, timeout=seconds)
 
     async def post(
-        self,
-        path: str,
-        body: bytes,
-        body_type: type[BodyT],
-        name: str,
-        *,
-        has_parts: bool = False,
+        self, path: str, body: bytes, body_type: type[BodyT], name: str, *, has_parts: bool = False
     ) -> BodyT:
         """Send JSON and return the reply, after as many tries as the settings allow.
 
@@ -183,7 +173,7 @@ class ServerConnection:
         deadline, base_url = self.server.deadline, self.server.base_url
         try:
             async with asyncio.timeout(deadline):
-                response = await self._http.post(self.address(path), content=body)
+                response = await self._http.post(path, content=body)
         except TimeoutError:
             timed_out = httpx.Response(httpx.codes.REQUEST_TIMEOUT)
             raise _Fault(f"no answer within {deadline:g} s", timed_out) from None
@@ -226,20 +216,21 @@ class ServerConnection:
         return one_line(" ".join(text.split())[:SHOWN_CHARS])
 
 
-def http_client(kind: type[HttpT], address: str, **options: Any) -> HttpT:
-    """Make a client of httpx for a server.
+def http_client(kind: type[HttpT], base_url: str, **options: Any) -> HttpT:
+    """Make a client of httpx for the paths after an address.
 
     Certificates, which take a while to read, are for https alone. The proxies that the environment
     names are not asked for this machine: they cannot reach it. Raises ``CustosError`` for a proxy
     that cannot be used.
     """
-    server = httpx.URL(address)
+    server = httpx.URL(base_url)
     verify = httpx.create_ssl_context() if server.scheme == "https" else False
     try:
-        return kind(verify=verify, trust_env=not is_loopback(server.host), **options)
+        trust_env = not is_loopback(server.host)
+        return kind(base_url=base_url, verify=verify, trust_env=trust_env, **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         raise CustosError(
-            f"{address}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
+            f"{base_url}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
             f"HTTPS_PROXY) cannot be used: {error}; unset it, or name the host in NO_PROXY"
         ) from None
 

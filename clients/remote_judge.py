@@ -21,14 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from clients.chat import (
-    ChatChoice,
-    ChatCompletion,
-    ChatToken,
-    Completions,
-    TextChoice,
-    token_id,
-)
+from clients.chat import ChatChoice, ChatCompletion, ChatToken, Completions, TextChoice, token_id
 from clients.connection import (
     ModelServer,
     RequestRefused,

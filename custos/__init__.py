@@ -10,14 +10,7 @@ if TYPE_CHECKING:
     from judging.judge import Judge
     from judging.types import JudgeRequest, LabelledExample, Verdict
 
-__all__ = [
-    "AsyncJudgeClient",
-    "Judge",
-    "JudgeClient",
-    "JudgeRequest",
-    "LabelledExample",
-    "Verdict",
-]
+__all__ = ["AsyncJudgeClient", "Judge", "JudgeClient", "JudgeRequest", "LabelledExample", "Verdict"]
 
 _MODULES = {
     "AsyncJudgeClient": "clients.judge_client",

@@ -26,12 +26,7 @@ from serve.chat.wire import (
     with_first_part,
 )
 from serve.queue.service import Service
-from serve.requests.parse import (
-    measured_pictures,
-    not_measured_headers,
-    read_body,
-    with_pictures,
-)
+from serve.requests.parse import measured_pictures, not_measured_headers, read_body, with_pictures
 
 
 def _request_body(prompt: str, schema: Mapping[str, Any], example: Any) -> dict[str, Any]:
