@@ -14,7 +14,7 @@ from judging.tasks import get_task
 from judging.types import JudgeRequest, score_of
 from serve.calls.errors import ApiError
 from serve.chat.layout import CAPITAL, FIELD, PromptFields, PromptLayout, Sample, decoded
-from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text
+from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 __all__ = [
     "Boolean",
@@ -193,7 +193,7 @@ class Contract:
         fitting, is_good = [*words], False
         for key, slot in form.items():
             value = reply[key]
-            if isinstance(slot, Text | Fixed) or (isinstance(slot, Score) and slot.is_confidence):
+            if not holds_verdict(slot):
                 continue
             if isinstance(value, bool):
                 fitting = [label for label in fitting if (worth[label] == 1) is value]

@@ -111,6 +111,12 @@ class Fixed:
 Slot = Label | Boolean | Score | Text | Fixed
 
 
+def holds_verdict(slot: Slot) -> bool:
+    """Tell whether a reader can find the verdict in a slot."""
+    is_confidence = isinstance(slot, Score) and slot.is_confidence
+    return not (is_confidence or isinstance(slot, Text | Fixed))
+
+
 def object_pieces(
     form: Mapping[str, Slot], decision: Decision, words: Mapping[str, str]
 ) -> Iterator[Piece]:

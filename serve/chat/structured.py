@@ -17,7 +17,7 @@ from judging.labels import likely_label
 from judging.tasks import get_task
 from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text
+from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 VERDICTS = frozenset(
     "pass passed passes success correct iscorrect correctness score result verdict value grade "
@@ -92,10 +92,11 @@ def form_of_schema(
         given.refuse("only the schema of an object with properties can be filled")
     if len(properties) > MOST_KEYS:
         given.refuse(f"more than {MOST_KEYS} properties")
-    if missing := {*_names(top.get("required"))} - properties.keys():
+    required = top["required"] if isinstance(top.get("required"), list) else []
+    if missing := {each for each in required if isinstance(each, str)} - properties.keys():
         given.refuse(f"'{min(missing)}' is required, but not among the properties")
     slots = {key: _slot(given, key, part) for key, part in properties.items()}
-    if all(isinstance(slot, Text | Fixed) or _is_confidence(slot) for slot in slots.values()):
+    if not any(map(holds_verdict, slots.values())):
         given.refuse(
             "none of its keys holds a verdict: name one of them 'pass', 'score' or 'label'"
         )
@@ -109,14 +110,6 @@ def is_verdict(key: str) -> bool:
 
 def _plain(key: str) -> str:
     return "".join(filter(str.isalnum, key)).casefold() if NAME.fullmatch(key) else ""
-
-
-def _names(value: Any) -> Iterable[str]:
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else ()
-
-
-def _is_confidence(slot: Slot) -> bool:
-    return isinstance(slot, Score) and slot.is_confidence
 
 
 def _resolved(given: _Schema, part: Any, key: str) -> dict[str, Any]:
