@@ -27,10 +27,6 @@ def address(fake: FakeServer) -> str:
     return fake.url.removesuffix("/v1")
 
 
-def slowly(seen: Seen) -> Say:
-    return verdicts_on(seen, delay=0.1)
-
-
 def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequest:
     values = {"question": "Which?", "references": ["Paris"], "response": response, **fields}
     return JudgeRequest.model_validate({"id": str(number), **values})
@@ -140,7 +136,7 @@ def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeSer
 
             return await asyncio.gather(*map(grade_one, range(60)))
 
-    fake.answer = slowly
+    fake.answer = lambda seen: verdicts_on(seen, delay=0.1)
     assert asyncio.run(grade_all(address(fake))) == [str(n) for n in range(60)]
     assert fake.most_in_flight == 8
     fake.seen.clear()

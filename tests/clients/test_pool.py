@@ -225,13 +225,6 @@ def alone(backbone: Backbone) -> Iterator[Judge]:
         yield remote_judge(server_of(fake), backbone.name)
 
 
-def assert_judged(found: Sequence[Verdict], alone: Judge, count: int) -> None:
-    """Compare verdicts with those of a single server."""
-    for one, other in zip(found, alone.grade(asked(count)), strict=True):
-        assert (one.id, one.status) == (other.id, "scored")
-        assert one.probabilities == pytest.approx(other.probabilities)
-
-
 def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
     models: list[FakeServer], backbone: Backbone, alone: Judge
 ) -> None:
@@ -249,7 +242,9 @@ def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
         found = [Verdict.model_validate(verdict) for verdict in reply["verdicts"]]
         asked_when_dead = len(models[2].seen)
         again = client.post("/judge", json=body | {"requests": body["requests"][:1]}).json()
-    assert_judged(found, alone, 48)
+    for one, other in zip(found, alone.grade(asked(48)), strict=True):
+        assert (one.id, one.status) == (other.id, "scored")
+        assert one.probabilities == pytest.approx(other.probabilities)
     assert len(models[1].seen) < len(models[0].seen) / 2
     assert again["verdicts"][0]["status"] == "scored"
     assert len(models[2].seen) == asked_when_dead, "it is left out for a while"

@@ -87,14 +87,9 @@ def bomb() -> bytes:
     return content
 
 
-def half_a_jpeg() -> bytes:
-    file = io.BytesIO()
-    Image.effect_noise((90, 60), 80).convert("RGB").save(file, "JPEG")
-    return file.getvalue()[: len(file.getvalue()) // 2]
-
-
-def picture_message(source: str) -> list[dict[str, Any]]:
-    return user([{"type": "image_url", "image_url": {"url": source}}])
+NOISE = io.BytesIO()
+Image.effect_noise((90, 60), 80).convert("RGB").save(NOISE, "JPEG")
+HALF_A_JPEG = {"url": data_url(NOISE.getvalue()[: len(NOISE.getvalue()) // 2], "jpeg")}
 
 
 POST = b"POST /judge HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -117,11 +112,11 @@ CASES: dict[tuple[int, str], dict[str, Send]] = {
         "a data URL that is not base64": with_picture("data:image/png;base64,?")
     },
     (200, "field 'images': data URL is not a readable picture"): {
-        "half a JPEG": with_picture(data_url(half_a_jpeg(), "jpeg"))
+        "half a JPEG": with_picture(HALF_A_JPEG["url"])
     },
     (422, "images: data URL is not a readable picture"): {
         "half a JPEG, in a chat with an untrained backbone": chat(
-            {"model": "tiny", "messages": picture_message(data_url(half_a_jpeg(), "jpeg"))}
+            {"model": "tiny", "messages": user([{"type": "image_url", "image_url": HALF_A_JPEG}])}
         )
     },
     (422, "the picture has more than 100 scans"): {
@@ -293,7 +288,7 @@ def test_answers(http: httpx.Client, answer: tuple[int, str], sent: str) -> None
 
 
 def test_what_is_invalid_leaves_the_other_requests_of_its_call(http: httpx.Client) -> None:
-    broken = row(task="hieval-ea", images=[data_url(half_a_jpeg(), "jpeg")])
+    broken = row(task="hieval-ea", images=[HALF_A_JPEG["url"]])
     rows = [row(), broken, row(), row(question="?! " * 6000), row()]
     verdicts = http.post("/judge", json=rows).json()["verdicts"]
     assert [each["status"] for each in verdicts] == ["scored", "invalid"] * 2 + ["scored"]

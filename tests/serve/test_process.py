@@ -269,14 +269,14 @@ def test_more_sockets_than_files_neither_end_the_service_nor_fill_the_log() -> N
 def test_a_model_that_hangs_ends_the_process() -> None:
     with serve(HangingJudge, "--watchdog", "6") as (process, address):
         assert httpx.post(f"{address}/judge", json=row()).status_code == 200
-        with httpx.Client(base_url=address, timeout=30) as client:
-            call = threading.Thread(target=_post_in_vain, args=(client, row("hang")))
-            call.start()
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(httpx.post, f"{address}/judge", json=row("hang"), timeout=30)
             wait_until(lambda: not is_ready(address))
             assert httpx.get(f"{address}/health/ready").json() == {"status": "stalled"}
             assert httpx.post(f"{address}/judge", json=row()).status_code == 503
             assert process.wait(60) == 1
-            call.join()
+            with pytest.raises(httpx.TransportError):
+                call.result()
         log = process.stderr
     assert "the model makes no progress for 6 s" in log
     assert "verdict_on" in log
@@ -363,11 +363,6 @@ def test_no_text_of_a_caller_is_a_line_of_the_log() -> None:
     entry = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ (INFO|WARNING|ERROR) (?!forged)|    ")
     assert [line for line in log.splitlines() if not entry.match(line)] == []
     assert {char for char in log if not char.isprintable()} == {"\n"}
-
-
-def _post_in_vain(client: httpx.Client, body: Any) -> None:
-    with pytest.raises(httpx.TransportError):
-        client.post("/judge", json=body)
 
 
 ROUND = 12
