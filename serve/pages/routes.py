@@ -155,10 +155,8 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
                     "variants": task.variants,
                     "pair": task.num_responses == 2,
                     "critique": task.critique is not None,
-                    "question": "question" in task.required,
-                    "references": "references" in task.required,
-                    "criteria": "criteria" in task.required,
                     "modes": task.has_reference_modes,
+                    "required": task.required,
                 }
                 for task in map(get_task, served_tasks(service.judges))
             },

@@ -39,12 +39,11 @@ function whyGrey(name, variant, mode) {
 
 /** Show the fields of the chosen task. */
 function showFields() {
-  const { pair, critique, question, references, criteria, variants } = task();
-  const isShown = { pair, critique, criteria, single: !pair, options: pair || critique, variants: variants.length > 1, modes: task().modes };
+  const { pair, critique, variants, modes, required } = task();
+  const criteria = required.includes("criteria");
+  const isShown = { pair, critique, criteria, single: !pair, options: pair || critique, variants: variants.length > 1, modes };
   for (const part of form.querySelectorAll("[data-for]")) part.hidden = !isShown[part.dataset.for];
-  form.question.required = question;
-  form.references.required = references;
-  form.criteria.required = criteria;
+  for (const name of ["question", "references", "criteria"]) form[name].required = required.includes(name);
   form.response_a.required = form.response_b.required = pair;
 }
 
@@ -101,7 +100,7 @@ function request() {
   const body = { judge: form.judge.value, task: form.task.value, variant: form.variant.value, question: form.question.value };
   const references = lines(form.references.value);
   if (references.length) body.references = references;
-  if (task().criteria) body.criteria = lines(form.criteria.value);
+  if (task().required.includes("criteria")) body.criteria = lines(form.criteria.value);
   if (references.length && task().modes) body.reference_mode = form.reference_mode.value;
   if (task().pair) {
     Object.assign(body, { response_a: form.response_a.value, response_b: form.response_b.value });

@@ -63,17 +63,6 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
         assert "call-9" in text or says.startswith("images")
 
 
-def test_a_backbone_known_only_by_its_words_is_not_offered_for_free_text() -> None:
-    judge = FakeJudge("far")
-    judge.engine = type("Words", (), {"posterior": "approximate"})()
-    with serving_judges({"far": judge}) as address, httpx.Client(base_url=address) as http:
-        names = {model["id"] for model in http.get("/v1/models").json()["data"]}
-        assert "custos/qa" in names
-        assert "far" not in names
-        answer = http.post(URL, json={"model": "far", "messages": user("Go on.")})
-        assert answer.status_code == 404
-
-
 @pytest.mark.parametrize(
     ("options", "temperature"),
     [({}, 1), ({"temperature": 0.5, "top_p": 0.9}, 0.5), ({"top_p": 0}, 0)],

@@ -332,8 +332,13 @@ def test_keys_and_deadlines() -> None:
 
 
 def test_plain_backbones_are_listed_and_adapters_are_not() -> None:
-    judges = {"plain": FakeJudge("plain"), "adapter": KnowingJudge("adapter", ("truthful-pair",))}
-    with serving_judges(judges) as address:
-        names = {item["id"] for item in httpx.get(f"{address}/v1/models").json()["data"]}
-    assert {"plain", "custos/truthful-pair", "custos/qa"} <= names
-    assert "adapter" not in names
+    """Nor is a backbone that is known only by its words: it cannot write freely."""
+    far = FakeJudge("far")
+    far.engine = SimpleNamespace(posterior="approximate")
+    adapter = KnowingJudge("adapter", ("truthful-pair",))
+    judges = {"plain": FakeJudge("plain"), "adapter": adapter, "far": far}
+    with serving_judges(judges) as address, httpx.Client(base_url=address, timeout=20) as http:
+        names = {item["id"] for item in http.get("/v1/models").json()["data"]}
+        refused(http, {"model": "far", "messages": user("Go on.")}, 404)
+    assert {"plain", "custos/truthful-pair", "custos/qa", "custos/qa@far"} <= names
+    assert not {"adapter", "far"} & names
