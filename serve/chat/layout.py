@@ -124,9 +124,8 @@ class PromptLayout:
         Without a template of its own, a system message counts as the script's own words.
         """
         prompt = _template(self.template).cut(text)
-        beside: PromptFields | None = PromptFields({}, system, is_certain=True)
-        if self.system:
-            beside = _template(self.system).cut(system)
+        own_words = PromptFields({}, system, is_certain=True)
+        beside = _template(self.system).cut(system) if self.system else own_words
         if prompt is None or beside is None:
             return None
         fields = self._unfolded(
