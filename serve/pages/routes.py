@@ -56,11 +56,8 @@ def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
         rubrics = {task.rubric(JudgeRequest.model_validate({**row, **choice})) for row in rows}
         return any(knows(judge, task, rubric) for rubric in rubrics)
 
-    modes = get_args(ReferenceMode)
-    choices = [
-        {"variant": variant, "reference_mode": mode}
-        for variant, mode in product(task.variants, modes)
-    ]
+    pairs = product(task.variants, get_args(ReferenceMode))
+    choices = ({"variant": variant, "reference_mode": mode} for variant, mode in pairs)
     return list(filter(is_known, choices))
 
 
