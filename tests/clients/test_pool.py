@@ -32,7 +32,7 @@ FAST = 0.02
 
 def requests(count: int) -> list[JudgeRequest]:
     return [
-        JudgeRequest(id=str(n), question="Which?", references=("a",), responses=("a",))
+        JudgeRequest(id=str(n), question="Which?", references=("a",), responses=(f"a{n}",))
         for n in range(count)
     ]
 
@@ -175,10 +175,6 @@ MODEL_CALL = 0.2
 """Seconds of a call to a healthy model server."""
 
 
-def asked(count: int) -> list[JudgeRequest]:
-    return [one.model_copy(update={"responses": (f"a{one.id}",)}) for one in requests(count)]
-
-
 def score(seen: Seen) -> Say:
     """Answer as vLLM does, with log-probabilities that depend on the prompt and the token alone."""
     choices = []
@@ -207,42 +203,36 @@ def models(servers: list[FakeServer]) -> list[FakeServer]:
     return servers
 
 
-def pooled(models: Sequence[FakeServer], backbone: Backbone, concurrency: int = 4) -> Judge:
+def pooled(models: Sequence[FakeServer], backbone: Backbone) -> Judge:
     first, *others = models
     judge = remote_judge(
-        server_of(first, concurrency=concurrency), backbone.name, [fake.url for fake in others]
+        server_of(first, concurrency=4), backbone.name, [fake.url for fake in others]
     )
     for fake in models:
         fake.seen.clear()
     return judge
 
 
-@pytest.fixture
-def alone(backbone: Backbone) -> Iterator[Judge]:
-    """The same judge on a single server."""
-    with FakeServer().running() as fake:
-        answer_after(fake, 0)
-        yield remote_judge(server_of(fake), backbone.name)
-
-
 def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
-    models: list[FakeServer], backbone: Backbone, alone: Judge
+    fake: FakeServer, models: list[FakeServer], backbone: Backbone
 ) -> None:
     """Through the service in front of the servers, as a client sees it."""
     judge = EngineOptions(
-        "openai", base_url=[fake.url for fake in models], concurrency=4, deadline=60
+        "openai", base_url=[each.url for each in models], concurrency=4, deadline=60
     ).load_judge(f"m={backbone.name}")
     answer_after(models[1], 10 * MODEL_CALL)
     kill_after(models[2], len(models[2].seen) + 3)
-    for fake in models:
-        fake.seen.clear()
+    for each in models:
+        each.seen.clear()
     with serving(Service(load_named_judges({"m": "m"}, lambda _: judge))) as client:
-        body = {"requests": [one.model_dump(mode="json") for one in asked(48)]}
+        body = {"requests": [one.model_dump(mode="json") for one in requests(48)]}
         reply = client.post("/judge", json=body).json()
         found = [Verdict.model_validate(verdict) for verdict in reply["verdicts"]]
         asked_when_dead = len(models[2].seen)
         again = client.post("/judge", json=body | {"requests": body["requests"][:1]}).json()
-    for one, other in zip(found, alone.grade(asked(48)), strict=True):
+    answer_after(fake, 0)
+    alone = remote_judge(server_of(fake), backbone.name)
+    for one, other in zip(found, alone.grade(requests(48)), strict=True):
         assert (one.id, one.status) == (other.id, "scored")
         assert one.probabilities == pytest.approx(other.probabilities)
     assert len(models[1].seen) < len(models[0].seen) / 2
@@ -256,19 +246,19 @@ def test_refusals_are_told_and_asked_nowhere_else(
     judge = pooled(models, backbone)
     for fake in models:
         fake.answer = lambda seen: Say(400, "too long")
-    assert [verdict.status for verdict in judge.grade(asked(1))] == ["invalid"]
+    assert [verdict.status for verdict in judge.grade(requests(1))] == ["invalid"]
     assert sum(len(fake.seen) for fake in models) == 1
     for fake in models:
         fake.answer = lambda seen: Say(status=401)
     with pytest.raises(ServerRefusal, match="needs an API key"):
-        list(judge.grade(asked(3)))
+        list(judge.grade(requests(3)))
     with pytest.raises(ServerRefusal, match="needs an API key"):
         pooled(models, backbone)
 
 
 def test_unlike_model_servers_are_refused(models: list[FakeServer], backbone: Backbone) -> None:
     there, back = pooled(models, backbone), pooled(models[::-1], backbone)
-    [request] = asked(1)
+    [request] = requests(1)
     assert there.fingerprint(request) == back.fingerprint(request)
     assert there.fingerprint(request) != pooled(models[:2], backbone).fingerprint(request)
     models[1].answer = VllmReplies(backbone, knows_token_ids=False)
