@@ -263,29 +263,28 @@ def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
     assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
 
-def trained(name: str, **tasks: tuple[str, ...]) -> FakeJudge:
-    """A judge that was trained for some rubrics; ``hieval_qs`` stands for ``hieval-qs``."""
-    rubrics = {task.replace("_", "-"): known for task, known in tasks.items()}
-    judge = FakeJudge(name, tuple(rubrics))
+def trained(rubrics: dict[str, tuple[str, ...]]) -> FakeJudge:
+    """A judge that was trained for some rubrics of some tasks."""
+    judge = FakeJudge(tasks=tuple(rubrics))
     judge.card = card_of(rubrics)
     return judge
 
 
 def test_an_example_is_of_a_rubric_that_a_judge_knows() -> None:
     task = get_task("hieval-qs")
-    assert task_example(task, [trained("a", hieval_qs=("plain/any",))]) == task.example_row()
-    row = task_example(task, [trained("a", hieval_qs=("tolerance/all",))])
+    assert task_example(task, [trained({"hieval-qs": ("plain/any",)})]) == task.example_row()
+    row = task_example(task, [trained({"hieval-qs": ("tolerance/all",)})])
     assert (row["variant"], row["reference_mode"]) == ("tolerance", "all")
     assert task_example(task, [FakeJudge()]) == task.example_row()
     assert task_example(task, []) == task.example_row()
-    without = task_example(get_task("truthful-pair"), [trained("p", truthful_pair=("plain",))])
+    without = task_example(get_task("truthful-pair"), [trained({"truthful-pair": ("plain",)})])
     assert "references" not in without
 
 
 def test_the_headline_judge_is_who_grades_a_request_that_names_nothing() -> None:
-    pairs = trained("pairs", truthful_pair=("plain", "reference"))
-    other = trained("other", hieval_ea=("plain/all",), hieval_qs=("plain/all",))
-    headline = trained("headline", hieval_qs=("plain/any",))
+    pairs = trained({"truthful-pair": ("plain", "reference")})
+    other = trained({"hieval-ea": ("plain/all",), "hieval-qs": ("plain/all",)})
+    headline = trained({"hieval-qs": ("plain/any",)})
     judges = {"pairs": pairs, "other": other, "headline": headline}
     assert headline_judge(judges) == "headline"
     assert headline_example(judges)["task"] == "hieval-qs"
@@ -294,7 +293,7 @@ def test_the_headline_judge_is_who_grades_a_request_that_names_nothing() -> None
 
 
 def test_the_headline_example_is_of_a_task_that_the_judge_was_measured_on() -> None:
-    judge = trained("ea", hieval_qs=("plain/all",), hieval_ea=("plain/all",))
+    judge = trained({"hieval-qs": ("plain/all",), "hieval-ea": ("plain/all",)})
     assert headline_example({"ea": judge})["task"] == "hieval-qs", "nothing was measured"
     judge.folder = SHIPPED / "embedded-ea"
     assert headline_example({"ea": judge})["task"] == "hieval-ea"
@@ -308,10 +307,8 @@ def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
 
 
 def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
-    judge = FakeJudge("narrow", ("hieval-qs",))
-    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
-    narrow = Service({"narrow": judge})
-    with TestClient(create_app(narrow)) as client:
+    judge = trained({"hieval-qs": ("tolerance/any", "tolerance/all")})
+    with TestClient(create_app(Service({"narrow": judge}))) as client:
         [task] = client.get("/tasks").json()["tasks"]
         assert task["variants"] == ["tolerance"]
         assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]
