@@ -194,18 +194,16 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
             assert accepted == allowed.is_valid(given), given
 
 
-class Carded(FakeJudge):
-    """A judge that knows what a shipped judge knows."""
-
-    def __init__(self, name: str) -> None:
-        card = read_card(SHIPPED / name)
-        super().__init__(name, tuple(card.tasks))
-        self.card = card
+def trained(rubrics: dict[str, tuple[str, ...]]) -> FakeJudge:
+    """A judge that was trained for some rubrics of some tasks."""
+    judge = FakeJudge(tasks=tuple(rubrics))
+    judge.card = card_of(rubrics)
+    return judge
 
 
 @pytest.mark.parametrize("untrained", [False, True])
 def test_listed_variants_and_rubrics_are_those_that_are_accepted(untrained: bool) -> None:
-    judges: dict[str, FakeJudge] = {name: Carded(name) for name in shipped_judges()}
+    judges = {name: trained(read_card(SHIPPED / name).tasks) for name in shipped_judges()}
     if untrained:
         judges["embedded"] = FakeJudge(tasks=task_names())
     with TestClient(create_app(Service(judges))) as client:
@@ -261,13 +259,6 @@ def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
     judge.calibration = CalibrationSet(judge="a", rubrics={}, held_out=held_out)
     limits, _ = task_schema(task, Service({"a": judge}))["properties"]["risk"]["anyOf"]
     assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-
-
-def trained(rubrics: dict[str, tuple[str, ...]]) -> FakeJudge:
-    """A judge that was trained for some rubrics of some tasks."""
-    judge = FakeJudge(tasks=tuple(rubrics))
-    judge.card = card_of(rubrics)
-    return judge
 
 
 def test_an_example_is_of_a_rubric_that_a_judge_knows() -> None:
