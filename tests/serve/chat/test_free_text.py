@@ -23,7 +23,7 @@ from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.chat.made_up import URL, user
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import serving, serving_judges, wait_until
+from tests.serve.sockets import serving, wait_until
 
 FAULTS = [
     (FieldError("images", "data URL is not a readable picture"), 422, "images: data URL"),
@@ -44,12 +44,11 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
 
     monkeypatch.setattr("serve.chat.replies.complete", complete)
     request_body = {"model": "plain", "messages": user("Go on.")}
-    headers = {"X-Request-ID": "call-9"}
-    with serving_judges({"plain": FakeJudge("plain")}) as address:
-        with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
-            answers = [http.post(URL, json={**request_body, "stream": on}) for on in (False, True)]
-            begins = True
-            streamed = http.post(URL, json={**request_body, "stream": True})
+    with serving(Service({"plain": FakeJudge("plain")})) as http:
+        http.headers["X-Request-ID"] = "call-9"
+        answers = [http.post(URL, json={**request_body, "stream": on}) for on in (False, True)]
+        begins = True
+        streamed = http.post(URL, json={**request_body, "stream": True})
     for answer in answers:
         assert answer.status_code == status
         assert says in answer.json()["error"]["message"]

@@ -25,8 +25,8 @@ def client(address: str, **options: Any) -> openai.OpenAI:
 
 
 @pytest.fixture(scope="module")
-def sdk(address: str) -> Iterator[openai.OpenAI]:
-    with client(address) as made:
+def sdk(http: httpx.Client) -> Iterator[openai.OpenAI]:
+    with client(str(http.base_url).rstrip("/")) as made:
         yield made
 
 
@@ -117,11 +117,11 @@ def test_responses(sdk: openai.OpenAI) -> None:
         ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
     ],
 )
-def test_a_refused_response_names_its_own_field(address: str, change: Any, param: str) -> None:
+def test_a_refused_response_names_its_own_field(
+    http: httpx.Client, change: Any, param: str
+) -> None:
     prompt = qa("x")["messages"][0]["content"]
-    answer = httpx.post(
-        f"{address}/v1/responses", json={"model": "custos/qa", "input": prompt, **change}
-    )
+    answer = http.post("/v1/responses", json={"model": "custos/qa", "input": prompt, **change})
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["param"] == param
 

@@ -12,6 +12,7 @@ import pytest
 
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
+from serve.queue.service import Service
 from tests.serve.chat.made_up import (
     CASE_IDS,
     CASES,
@@ -25,7 +26,7 @@ from tests.serve.chat.made_up import (
     user,
 )
 from tests.serve.made_up import FakeJudge, picture
-from tests.serve.sockets import serving_judges
+from tests.serve.sockets import serving
 
 
 def chunks(http: httpx.Client, request_body: Any) -> list[dict[str, Any]]:
@@ -251,7 +252,7 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         "one": KnowingJudge("one", ("hieval-qs",)),
         "two": KnowingJudge("two", ("hieval-qs",)),
     }
-    with serving_judges(judges) as address, httpx.Client(base_url=address, timeout=20) as http:
+    with serving(Service(judges)) as http:
         assert ask(http, qa("x"))["model"] == "custos/qa@one"
         assert ask(http, {**qa("x"), "model": "custos/qa@two"})["model"] == "custos/qa@two"
         hints = {
@@ -272,11 +273,9 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
     later, first = KnowingJudge("later"), KnowingJudge("first", ("hieval-qs",))
     calibration: Any = SimpleNamespace(rubrics={"hieval-qs/plain/any": None})
     first.calibration = calibration
-    with serving_judges({"later": later, "first": first, "zero": FakeJudge("zero")}) as address:
-        with httpx.Client(base_url=address, timeout=20) as http:
-            assert ask(http, qa("x"))["model"] == "custos/qa@first"
-            names = http.get("/v1/models").json()["data"]
-    roots = {item["id"]: item["root"] for item in names}
+    with serving(Service({"later": later, "first": first, "zero": FakeJudge("zero")})) as http:
+        assert ask(http, qa("x"))["model"] == "custos/qa@first"
+        roots = {item["id"]: item["root"] for item in http.get("/v1/models").json()["data"]}
     assert roots["custos/charthal"] == "custos/charthal@later"
     assert {"custos/qa@first", "custos/qa@later", "custos/qa@zero"} <= roots.keys()
 
@@ -317,10 +316,7 @@ def test_faults_have_a_real_status_and_no_internals(http: httpx.Client) -> None:
 
 def test_keys_and_deadlines() -> None:
     judge = KnowingJudge()
-    with (
-        serving_judges({"k": judge}, limits=Limits(deadline_s=0.3), keys=("s3" * 8,)) as address,
-        httpx.Client(base_url=address, timeout=20) as http,
-    ):
+    with serving(Service({"k": judge}, Limits(deadline_s=0.3)), keys=("s3" * 8,)) as http:
         assert http.post(URL, json=qa("x")).status_code == 401
         assert http.get("/v1/models").status_code == 401
         http.headers["Authorization"] = f"Bearer {'s3' * 8}"
@@ -337,7 +333,7 @@ def test_plain_backbones_are_listed_and_adapters_are_not() -> None:
     far.engine = SimpleNamespace(posterior="approximate")
     adapter = KnowingJudge("adapter", ("truthful-pair",))
     judges = {"plain": FakeJudge("plain"), "adapter": adapter, "far": far}
-    with serving_judges(judges) as address, httpx.Client(base_url=address, timeout=20) as http:
+    with serving(Service(judges)) as http:
         names = {item["id"] for item in http.get("/v1/models").json()["data"]}
         refused(http, {"model": "far", "messages": user("Go on.")}, 404)
     assert {"plain", "custos/truthful-pair", "custos/qa", "custos/qa@far"} <= names

@@ -27,10 +27,11 @@ from serve.chat.contract import (
 )
 from serve.chat.slots import Decision, object_pieces
 from serve.chat.structured import form_of_schema
+from serve.queue.service import Service
 from tests.judging.tasks.made_up import declare
 from tests.serve.chat.made_up import HIJACK, KnowingJudge, ask, body, qa, refused, text_of
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import serving_judges
+from tests.serve.sockets import serving
 
 QA = CHAT_CONTRACTS.get("qa")
 WORDS = {"Correct": "C", "Wrong": "I"}
@@ -288,7 +289,7 @@ def test_who_was_not_trained_for_the_task_says_so() -> None:
     properties = {"reason": {"type": "string"}, "pass": {"type": "boolean"}}
     schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
     judges = {"trained": KnowingJudge(), "untrained": FakeJudge()}
-    with serving_judges(judges) as address, httpx.Client(base_url=address) as http:
+    with serving(Service(judges)) as http:
         for judge, says_so in (("trained", False), ("untrained", True)):
             sent = {**qa("x", response_format=schema), "model": f"custos/qa@{judge}"}
             reply = json.loads(text_of(ask(http, sent)))
