@@ -224,8 +224,8 @@ def test_fingerprints_tell_judges_and_versions_apart(
             fingerprints.append(JudgeClient(url).fingerprint(request(1)))
     with serving_judges({"first": FakeJudge("a"), "second": FakeJudge("b")}) as url:
         any_judge = JudgeClient(url)
-        fingerprints += [client.fingerprint(request(1)) for client in
-                         (any_judge, JudgeClient(url, judge="second"))]  # fmt: skip
+        clients = (any_judge, JudgeClient(url, judge="second"))
+        fingerprints += [client.fingerprint(request(1)) for client in clients]
         with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
     assert len(set(fingerprints)) == 4

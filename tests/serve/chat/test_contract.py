@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judging.tasks import get_task
 from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, FIELD, Contract, PromptLayout
 from tests.serve.chat.made_up import CASE_IDS, CASES
@@ -32,20 +31,6 @@ def marks_of(layout: PromptLayout) -> list[str]:
     return [
         part for part in FIELD.split(layout.template + layout.system)[::2] if part.strip()
     ] + labels
-
-
-@pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
-def test_the_task_takes_what_is_cut_out(contract: Contract, layout: PromptLayout) -> None:
-    task = get_task(contract.task)
-    assert layout.variant in task.variants
-    *system, prompt = [each["content"] for each in layout.messages(right=True)]
-    read_layout, fields = contract.read(prompt, *system)
-    assert read_layout is layout
-    sample = layout.sample.fields(right=True)
-    read = {name: text for name, text in fields.texts.items() if name in layout.fields}
-    assert {"response", "response_a"} & read.keys()
-    assert read == {name: sample[name] for name in read}
-    assert layout.fields - read.keys() == {name for name in layout.fields if not sample[name]}
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
