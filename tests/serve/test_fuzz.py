@@ -9,8 +9,8 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -361,23 +361,21 @@ class Tally:
         return f"| {kind} | {self.statuses.total():,} | {', '.join(counts)} | {figures} |"
 
 
+GOOD = call("/judge", json.dumps(row(judge="fake")).encode(), seconds=SPARE_S)
+
+
+@dataclass(eq=False)
 class Fuzzed:
     """A service that is sent inputs, and what became of them."""
 
-    def __init__(
-        self,
-        service: Service,
-        client: httpx.Client,
-        held: Sequence[HeldBytes],
-        log: pytest.LogCaptureFixture,
-    ) -> None:
-        self.service = service
-        self.client = client
-        self.held = held
-        self.log = log
-        self.tallies: dict[str, Tally] = {}
-        self.good = call("/judge", json.dumps(row(judge="fake")).encode(), seconds=SPARE_S)
-        self.verdict = self.answer_to(self.good)
+    service: Service
+    client: httpx.Client
+    held: Sequence[HeldBytes]
+    log: pytest.LogCaptureFixture
+    tallies: dict[str, Tally] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.verdict = self.answer_to(GOOD)
         assert self.verdict[0] == 200
 
     def answer_to(self, sent: bytes, *, leaves: bool = False) -> tuple[int | str, str, bytes]:
@@ -413,7 +411,7 @@ class Fuzzed:
         self.log.clear()
         assert processor_s < PROCESSOR_S and seconds < DEADLINE_S + SPARE_S
         assert peak_mb < PEAK_MB
-        assert self.answer_to(self.good) == self.verdict
+        assert self.answer_to(GOOD) == self.verdict
 
 
 def check_answer(status: int, kind: str, body: bytes) -> None:
@@ -440,22 +438,6 @@ def strict(text: bytes | str) -> Any:
     return json.loads(text, parse_constant=lambda constant: pytest.fail(f"no JSON: {constant}"))
 
 
-@contextmanager
-def fuzzed(
-    tiny: Judge, patch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
-) -> Iterator[Fuzzed]:
-    held: list[HeldBytes] = []
-
-    def make(*of: Any) -> HeldBytes:
-        held.append(HeldBytes(*of))
-        return held[0]
-
-    patch.setattr(gate, "HeldBytes", make)
-    service = Service({"fake": BriefJudge(), "tiny": tiny}, Limits(body_seconds=1))
-    with serving(service) as client:
-        yield Fuzzed(service, client, held, log)
-
-
 @pytest.mark.parametrize(
     "num_inputs", [200, pytest.param(100_000, marks=pytest.mark.slow)], ids=["few", "many"]
 )
@@ -466,14 +448,23 @@ def test_hostile_calls_are_answered_within_bounds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Send the same inputs each time; ``pytest -s`` shows what became of them."""
+    held: list[HeldBytes] = []
+
+    def make(*of: Any) -> HeldBytes:
+        held.append(HeldBytes(*of))
+        return held[0]
+
+    monkeypatch.setattr(gate, "HeldBytes", make)
     tiny = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    service = Service({"fake": BriefJudge(), "tiny": tiny}, Limits(body_seconds=1))
     options = settings(
         max_examples=PART,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    with fuzzed(tiny, monkeypatch, caplog) as run:
+    with serving(service) as client:
+        run = Fuzzed(service, client, held, caplog)
         for number in range(num_inputs // PART):
             seed(number)(options(given(inputs())(run.check)))()
             if number == 0:  # by now all is loaded
