@@ -229,8 +229,8 @@ def _reliability(known: dict[str, Any]) -> dict[str, Any]:
         "data": [
             {
                 "name": name,
-                "n": measured["n"],
                 "cells": [
+                    (f"{measured['n']:,}", ""),
                     *(_cell(measured["metrics"].get(key)) for key in RELIABILITY_MEASURES),
                     _cell((measured["abstention"] or {}).get("kept")),
                     _cell((measured["abstention"] or {}).get("error")),
@@ -244,8 +244,11 @@ def _reliability(known: dict[str, Any]) -> dict[str, Any]:
                 "name": family.replace("_", " "),
                 "is_attack": kind == "attacks",
                 "rate": measured["called_correct"]["value"] or 0,
-                "n": measured["called_correct"]["n"],
-                "cells": [_cell(measured["called_correct"])],
+                "cells": [
+                    (f"{measured['called_correct']['n']:,}", ""),
+                    _cell(measured["called_correct"]),
+                    ("0" if kind == "attacks" else "1", ""),
+                ],
             }
             for kind in ("attacks", "controls")
             for family, measured in ((known["attacks"] or {}).get(kind) or {}).items()
