@@ -1,6 +1,7 @@
 """Settings and requests for the tests of this folder."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from clients.chat import Reply, ask_all
@@ -9,7 +10,7 @@ from clients.messages import ChatItem, Decoding
 from judging import CustosError, JudgeRequest
 from judging.scoring.engine import Sampling
 from judging.types import Message
-from tests.clients.fake_server import FakeServer, Say, Seen
+from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 
 SHORT = Sampling(max_new_tokens=6, temperature=0)
 KEY = "sk-do-not-show-me-0123456789"
@@ -52,3 +53,23 @@ def verdicts_on(seen: Seen, delay: float = 0.0, **fields: Any) -> Say:
     given = {"status": "scored", "label": "x", **fields}
     verdicts = [{"id": row["id"], **given} for row in seen.body["requests"]]
     return Say(body=json.dumps({"verdicts": verdicts}), delay=delay)
+
+
+def unless(server: FakeServer, fault: Callable[[Seen, int], Say | str | None]) -> None:
+    """Have a server fail some of its calls for work, which the fault is given with their number."""
+    answer = server.answer
+
+    def answer_or_fail(seen: Seen) -> Say | str:
+        number = sum(each.path != "/judges" for each in server.seen)
+        return (seen.path != "/judges" and fault(seen, number)) or answer(seen)
+
+    server.answer = answer_or_fail
+
+
+def kill_after(server: FakeServer, calls: int) -> None:
+    def die(_: Seen, number: int) -> str | None:
+        if number > calls:
+            server.kill()
+        return RESET if number > calls else None
+
+    unless(server, die)

@@ -4,7 +4,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -19,9 +19,9 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone
 from serve.queue.service import Service
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen
+from tests.clients.fake_server import FakeServer, Say, Seen
+from tests.clients.made_up import kill_after, unless, verdicts_on
 from tests.clients.made_up import server as server_of
-from tests.clients.made_up import verdicts_on
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.serve.sockets import serving
 
@@ -74,26 +74,6 @@ def test_work_is_shared_and_nothing_is_asked_twice(
     calls = [seen.body for server in servers for seen in server.seen if seen.path == "/judge"]
     rows = Counter(row["id"] for body in calls for row in body["requests"])
     assert rows == Counter(str(n) for n in range(240))
-
-
-def unless(server: FakeServer, fault: Callable[[Seen, int], Say | str | None]) -> None:
-    """Have a server fail some of its calls for work, which the fault is given with their number."""
-    answer = server.answer
-
-    def answer_or_fail(seen: Seen) -> Say | str:
-        number = sum(each.path != "/judges" for each in server.seen)
-        return (seen.path != "/judges" and fault(seen, number)) or answer(seen)
-
-    server.answer = answer_or_fail
-
-
-def kill_after(server: FakeServer, calls: int) -> None:
-    def die(_: Seen, number: int) -> str | None:
-        if number > calls:
-            server.kill()
-        return RESET if number > calls else None
-
-    unless(server, die)
 
 
 def test_a_pool_learns_once_how_many_rows_a_service_takes(
