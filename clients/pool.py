@@ -40,9 +40,9 @@ BUSY_TRIES = 8
 COOL_OFF = 30.0
 """Seconds after which a server that failed is asked again, unless no other is left."""
 PATIENCE = 3.0
-"""A call that takes so many times as long as others is sent to another server too ..."""
+"""A call that takes this many times as long as usual is sent to another server too ..."""
 LEAST_PATIENCE = 0.2
-"""... but not before so many seconds."""
+"""... but not before this many seconds."""
 CALLS_REMEMBERED = 100
 """Calls whose times say how long a call takes."""
 
@@ -62,7 +62,7 @@ class Member:
     error: CustosError | None = None
     """Why it failed; ``None`` if it has answered since."""
     retry_at: float = 0.0
-    """Time of the clock ``monotonic`` at which to ask it again after it failed."""
+    """When to ask it again after it failed, by the clock ``monotonic``."""
     in_flight: int = 0
 
     @property

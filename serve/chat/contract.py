@@ -60,8 +60,8 @@ class Contract:
     """Prompt that the script sends first, for the steps in which a criterion is to be checked. The
     reply to it is the criterion itself, as the only step."""
     form: Mapping[str, Slot] = field(default_factory=dict)
-    """Keys of an object that the script reads, and what stands in them. A client may ask for such
-    an object with ``response_format``; without it only for one whose schema it sends."""
+    """Keys of the object that the script reads, and what stands under them. Without a form, a
+    client that asks for an object must send its schema."""
     body: Mapping[str, Any] = field(default_factory=dict)
     """What the script sends beside model and messages."""
     refusal_status: Literal[400, 422] = 422

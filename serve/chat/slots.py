@@ -12,8 +12,8 @@ from typing import Any
 from serve.chat.wire import Piece
 
 TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|[{}<>\[\]`]")
-"""Escapes of a JSON text, and characters that readers which count braces or look for tags or fences
-take for more than a text. JSON allows to write any character as an escape."""
+"""Escapes in a JSON text, and what careless readers, who count braces or look for tags or fences,
+take for more than text. JSON lets any character be written as an escape."""
 DIGITS = 4
 
 
@@ -144,7 +144,7 @@ def object_pieces(
 
 
 def choice_piece(texts: Mapping[str, str], decision: Decision) -> Piece:
-    """Build the piece that the label decides, with the probability of each that could be there.
+    """Build the piece that the label decides, with the probability of all that could be there.
 
     ``texts`` has what is written for each label.
     """
