@@ -38,7 +38,7 @@ WORDS = {"Correct": "C", "Wrong": "I"}
 SCALE = {"minimum": 0, "maximum": 10}
 
 
-def form(*names: str, contract: Any = QA, root: Any = None, **properties: Any) -> dict[str, Any]:
+def form(contract: Any = QA, root: Any = None, **properties: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, **(root or {})}
     return form_of_schema(schema, "s", contract, contract.words, contract.form)
 
