@@ -100,7 +100,7 @@ class ChatChoice(BaseModel):
 
     @property
     def text(self) -> str:
-        """The answer, empty if there is none."""
+        """Return the answer, empty if there is none."""
         return self.message.content or ""
 
 
@@ -150,68 +150,46 @@ class Reply(BaseModel, frozen=True):
     """``None`` if the server did not count."""
 
 
-class ChatClient(ServerConnection):
-    """Asks one model on one server. Use it as an asynchronous context manager."""
-
-    def __init__(self, server: ModelServer, decoding: Decoding) -> None:
-        super().__init__(server)
-        self.decoding = decoding
-
-    async def complete(self, item: ChatItem) -> Reply:
-        """Ask for the answer to one conversation, as often as the settings allow.
-
-        Raises:
-            ServerRefusal: If the server refuses the key, or has no such model or address.
-            CustosError: If a picture is unreadable, the server refuses the request or the last try
-                fails; the message names the item.
-        """
-        name = f"item '{item.id}'"
-        try:
-            body = request_body(item, self.server.model, self.decoding)
-        except CustosError as error:
-            raise CustosError(f"{name}: {error}") from None
-        completion = await self.post("chat/completions", body, ChatCompletion, name)
-        choice = completion.choices[0]
-        return Reply(text=choice.text, finish_reason=choice.finish_reason, usage=completion.usage)
-
-    async def complete_all(
-        self, items: Iterable[ChatItem], done: Callable[[ChatItem, Reply | CustosError], None]
-    ) -> None:
-        """Ask for every item, never more at once than the server's settings allow.
-
-        ``done`` is called with each item and its answer, or why there is none, as they come. If
-        this method is cancelled, it has been called for every answer that arrived. Raises
-        ``ServerRefusal`` as soon as the server refuses all items alike.
-        """
-        remaining = iter(items)
-
-        async def work() -> None:
-            for item in remaining:
-                outcome: Reply | CustosError
-                try:
-                    outcome = await self.complete(item)
-                except ServerRefusal:
-                    raise
-                except CustosError as error:
-                    outcome = error
-                done(item, outcome)
-
-        await run_together(work() for _ in range(self.server.concurrency))
-
-
 def ask_all(
     server: ModelServer,
     decoding: Decoding,
     items: Iterable[ChatItem],
     done: Callable[[ChatItem, Reply | CustosError], None],
 ) -> None:
-    """Ask a server for every item, as :meth:`ChatClient.complete_all`."""
+    """Ask a server for the answer to every item, never more at once than its settings allow.
 
-    async def ask() -> None:
-        async with ChatClient(server, decoding) as client:
-            await client.complete_all(items, done)
+    ``done`` is called with each item and its answer, or why there is none, as they come. If this
+    is interrupted, it has been called for every answer that arrived. Raises ``ServerRefusal`` as
+    soon as the server refuses all items alike.
+    """
+    remaining = iter(items)
 
-    run_coroutine(ask())
+    async def ask(connection: ServerConnection, item: ChatItem) -> Reply:
+        name = f"item '{item.id}'"
+        try:
+            body = request_body(item, server.model, decoding)
+        except CustosError as error:
+            raise CustosError(f"{name}: {error}") from None
+        completion = await connection.post("chat/completions", body, ChatCompletion, name)
+        choice = completion.choices[0]
+        return Reply(text=choice.text, finish_reason=choice.finish_reason, usage=completion.usage)
+
+    async def work(connection: ServerConnection) -> None:
+        for item in remaining:
+            outcome: Reply | CustosError
+            try:
+                outcome = await ask(connection, item)
+            except ServerRefusal:
+                raise
+            except CustosError as error:
+                outcome = error
+            done(item, outcome)
+
+    async def work_together() -> None:
+        async with ServerConnection(server) as connection:
+            await run_together(work(connection) for _ in range(server.concurrency))
+
+    run_coroutine(work_together())
 
 
 REQUEST_FAILED = "request failed"
@@ -350,11 +328,9 @@ def run_job(
 
     If the job is stopped by Ctrl-C, a kill or a refusal, every answer that arrived is kept. The
     next call asks only for the others, and again for items that failed: ``rejects`` lists those of
-    this run. An item whose messages, pictures, model or decoding changed is asked again.
-
-    Raises:
-        ServerRefusal: If the server refuses all items alike.
-        CustosError: If two items have the same id, or another process runs this job.
+    this run. An item whose messages, pictures, model or decoding changed is asked again. Raises
+    ``ServerRefusal`` if the server refuses all items alike; ``CustosError`` if two items have the
+    same id, or another process runs this job.
     """
     rejects.parent.mkdir(parents=True, exist_ok=True)
     with locked(answers):

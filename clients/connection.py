@@ -134,26 +134,12 @@ class ServerConnection:
     async def __aexit__(self, *exception: Any) -> None:
         await self._http.__aexit__(*exception)
 
-    def address(self, path: str) -> str:
-        """Return the address of a path after the base URL, such as ``chat/completions``."""
-        return f"{self.server.base_url.rstrip('/')}/{path}"
-
     async def get(self, path: str, seconds: float) -> httpx.Response:
-        """Read a path once, whatever the status.
-
-        Raises:
-            httpx.TransportError: If there is no answer.
-        """
-        return await self._http.get(self.address(path), timeout=seconds)
+        """Read a path once, whatever its status; raise ``httpx.TransportError`` if none answers."""
+        return await self._http.get(path, timeout=seconds)
 
     async def post(
-        self,
-        path: str,
-        body: bytes,
-        body_type: type[BodyT],
-        name: str,
-        *,
-        has_parts: bool = False,
+        self, path: str, body: bytes, body_type: type[BodyT], name: str, *, has_parts: bool = False
     ) -> BodyT:
         """Send JSON and return the reply, after as many tries as the settings allow.
 
@@ -187,17 +173,15 @@ class ServerConnection:
         deadline, base_url = self.server.deadline, self.server.base_url
         try:
             async with asyncio.timeout(deadline):
-                response = await self._http.post(self.address(path), content=body)
+                response = await self._http.post(path, content=body)
         except TimeoutError:
             timed_out = httpx.Response(httpx.codes.REQUEST_TIMEOUT)
             raise _Fault(f"no answer within {deadline:g} s", timed_out) from None
         except httpx.RequestError as error:
             raise _Fault(self.redacted(f"{type(error).__name__} {error}")) from None
+        status = response.status_code
         # As UTF-8 whatever the reply says: some of Python's encodings raise other errors.
-        status, text = (
-            response.status_code,
-            self.redacted(response.content.decode(errors="replace")),
-        )
+        text = self.redacted(response.content.decode(errors="replace"))
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise self.server.key_refusal()
         if status == 404:
@@ -232,22 +216,21 @@ class ServerConnection:
         return one_line(" ".join(text.split())[:SHOWN_CHARS])
 
 
-def http_client(kind: type[HttpT], address: str, **options: Any) -> HttpT:
-    """Make a client of httpx for a server.
+def http_client(kind: type[HttpT], base_url: str, **options: Any) -> HttpT:
+    """Make a client of httpx for the paths after an address.
 
     Certificates, which take a while to read, are for https alone. The proxies that the environment
-    names are not asked for this machine: they cannot reach it.
-
-    Raises:
-        CustosError: Naming a proxy that cannot be used.
+    names are not asked for this machine: they cannot reach it. Raises ``CustosError`` for a proxy
+    that cannot be used.
     """
-    server = httpx.URL(address)
+    server = httpx.URL(base_url)
     verify = httpx.create_ssl_context() if server.scheme == "https" else False
     try:
-        return kind(verify=verify, trust_env=not is_loopback(server.host), **options)
+        trust_env = not is_loopback(server.host)
+        return kind(base_url=base_url, verify=verify, trust_env=trust_env, **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         raise CustosError(
-            f"{address}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
+            f"{base_url}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
             f"HTTPS_PROXY) cannot be used: {error}; unset it, or name the host in NO_PROXY"
         ) from None
 

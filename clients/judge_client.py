@@ -105,11 +105,7 @@ class AsyncJudgeClient:
         await self._connection.__aexit__(*error)
 
     async def judges(self) -> list[dict[str, Any]]:
-        """Read the cards of the service's judges.
-
-        Raises:
-            ServerRefusal: If the service does not list its judges.
-        """
+        """Read the cards of the service's judges; raise ``ServerRefusal`` if there is no list."""
         url = self.server.base_url
         try:
             async with ServerConnection(self.server) as connection:
@@ -253,11 +249,7 @@ class JudgeClient:
 
     @classmethod
     def connect(cls, url: str, **options: Any) -> JudgeClient:
-        """Return a client of a service that answers now.
-
-        Raises:
-            ServerRefusal: If the service does not answer, or refuses the key.
-        """
+        """Make a client of a service that answers now; raise ``ServerRefusal`` if it does not."""
         client = cls(url, **options)
         _ = client.judges
         return client
@@ -277,20 +269,14 @@ class JudgeClient:
 
     @cached_property
     def judges(self) -> list[dict[str, Any]]:
-        """Return the cards of the service's judges; they are read once.
-
-        Raises:
-            ServerRefusal: If the service does not list its judges.
-        """
+        """Read the cards once, as :meth:`AsyncJudgeClient.judges`."""
         return run_coroutine(AsyncJudgeClient(self.name, **self._options).judges())
 
     def resolve(self, request: RequestT) -> RequestT:
         """Return a request with the reference mode that the service's judges take it in.
 
         It is unchanged if they know its rubric, and if by their cards they know it in neither mode.
-
-        Raises:
-            FieldError: If there is no such task or variant.
+        Raises ``FieldError`` if there is no such task or variant.
         """
         task = get_task(request.task)
         rubrics = [
@@ -304,10 +290,14 @@ class JudgeClient:
     def fingerprint(self, request: JudgeRequest) -> str:
         """Compute a digest of the cards of the judges that may grade a request.
 
-        Raises:
-            FieldError: If no judge there takes the task.
+        What was measured of a judge is left out: it does not change a verdict. Raises
+        ``FieldError`` if no judge there takes the task.
         """
-        return digest_of_judges(self._may_grade, request, self.name)
+        taking = [card for card in self._may_grade if request.task in card["tasks"]]
+        if not taking:
+            raise FieldError("task", f"no judge at {self.name} takes '{request.task}'")
+        judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
+        return digest({"judges": judges})
 
     @property
     def _may_grade(self) -> list[dict[str, Any]]:
@@ -320,18 +310,3 @@ def no_answer(error: httpx.TransportError) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         advice = "set SSL_CERT_FILE to the certificate of the authority that you trust"
     return f"no answer ({error or type(error).__name__}); {advice}"
-
-
-def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
-    """Compute a digest of the cards of those judges that take a request's task.
-
-    What was measured of a judge is left out: it does not change a verdict.
-
-    Raises:
-        FieldError: If no judge at the address takes the task.
-    """
-    taking = [card for card in cards if request.task in card["tasks"]]
-    if not taking:
-        raise FieldError("task", f"no judge at {address} takes '{request.task}'")
-    judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
-    return digest({"judges": judges})

@@ -40,9 +40,9 @@ BUSY_TRIES = 8
 COOL_OFF = 30.0
 """Seconds after which a server that failed is asked again, unless no other is left."""
 PATIENCE = 3.0
-"""A call that takes so many times as long as others is sent to another server too ..."""
+"""A call that takes this many times as long as usual is sent to another server too ..."""
 LEAST_PATIENCE = 0.2
-"""... but not before so many seconds."""
+"""... but not before this many seconds."""
 CALLS_REMEMBERED = 100
 """Calls whose times say how long a call takes."""
 
@@ -62,7 +62,7 @@ class Member:
     error: CustosError | None = None
     """Why it failed; ``None`` if it has answered since."""
     retry_at: float = 0.0
-    """Time of the clock ``monotonic`` at which to ask it again after it failed."""
+    """When to ask it again after it failed, by the clock ``monotonic``."""
     in_flight: int = 0
 
     @property
@@ -123,11 +123,8 @@ class PoolRun(Generic[ClientT]):
     async def first_answer(self, ask: Callable[[Member, ClientT], Awaitable[ResultT]]) -> ResultT:
         """Have the best server answer, and others if it fails or takes too long.
 
-        If all have failed, each is asked once more, as one may be back meanwhile.
-
-        Raises:
-            RequestRefused: If a server refuses this request.
-            CustosError: If every server fails.
+        If all have failed, each is asked once more, as one may be back meanwhile. Raises
+        ``RequestRefused`` if a server refuses this request, ``CustosError`` if every server fails.
         """
         members = self._pool.members
         left, is_last_round = list(members), False

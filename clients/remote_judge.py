@@ -21,14 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from clients.chat import (
-    ChatChoice,
-    ChatCompletion,
-    ChatToken,
-    Completions,
-    TextChoice,
-    token_id,
-)
+from clients.chat import ChatChoice, ChatCompletion, ChatToken, Completions, TextChoice, token_id
 from clients.connection import (
     ModelServer,
     RequestRefused,
@@ -192,14 +185,14 @@ class RemoteEngine:
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Those of the tree engine if exact, so that both share one calibration."""
+        """Name the number formats; if exact those of the tree engine, to share its calibration."""
         if self.posterior == "exact":
             return {"dtype": "bfloat16", "engine": "tree", "positions": "float32"}
         return {"dtype": "unknown", "engine": "words"}
 
     @property
     def location(self) -> dict[str, str]:
-        """The model and a digest of the server's address, which may be private."""
+        """Name the model, and give a digest of the server's address, which may be private."""
         return {"server": digest({"url": self._addresses}), "model": self.server.model}
 
     @property
@@ -212,13 +205,9 @@ class RemoteEngine:
         tree: LabelTree,
         is_wanted: Callable[[int], bool] | None = None,
     ) -> list[LabelLogprobs | CustosError]:
-        """Score every label after every prompt that is still wanted.
+        """Compute each label's log-probability after every wanted prompt, or say why there is none.
 
-        Returns:
-            For each prompt ``[labels]`` log-probabilities, or why there are none.
-
-        Raises:
-            CustosError: If the server is down, or refuses the key or the model.
+        Raises ``CustosError`` if the server is down, or refuses the key or the model.
         """
         score = self._score_by_words if self.posterior == "approximate" else self._score_slots
 

@@ -10,14 +10,7 @@ if TYPE_CHECKING:
     from judging.judge import Judge
     from judging.types import JudgeRequest, LabelledExample, Verdict
 
-__all__ = [
-    "AsyncJudgeClient",
-    "Judge",
-    "JudgeClient",
-    "JudgeRequest",
-    "LabelledExample",
-    "Verdict",
-]
+__all__ = ["AsyncJudgeClient", "Judge", "JudgeClient", "JudgeRequest", "LabelledExample", "Verdict"]
 
 _MODULES = {
     "AsyncJudgeClient": "clients.judge_client",
@@ -30,11 +23,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used.
-
-    Raises:
-        AttributeError: If it is no public name.
-    """
+    """Import a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module 'custos' has no attribute '{name}'")
     return getattr(import_module(_MODULES[name]), name)

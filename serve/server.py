@@ -53,7 +53,7 @@ SWITCH_S = 0.0005
 pass needs the interpreter thousands of times. Python's default of 5 ms would be added to each while
 bodies are parsed."""
 OPERATOR_CONNECTIONS = 64, 16
-"""Most connections to the operator's address, in all and of one address."""
+"""Most connections to the operator's address, in all and from one address."""
 STDERR = 2
 THROTTLE_S = 10.0
 MOST_WAITING = 4_000_000

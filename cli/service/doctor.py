@@ -86,7 +86,7 @@ def doctor(
     server = ModelServer(root, "", key, key_help=KEY_HELP)
     place = f"--url '{server.base_url}'"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    options = {"base_url": server.base_url, "headers": headers, "timeout": DEADLINE_S}
+    options = {"headers": headers, "timeout": DEADLINE_S}
     with http_client(httpx.Client, server.base_url, **options) as http:
         try:
             answer = http.get("/v1/models")

@@ -87,8 +87,7 @@ class Grader:
     def request(self, question: Any, reference: Any, response: Any, **fields: Any) -> JudgeRequest:
         """Make the request on one response, from texts, messages or JSON values.
 
-        Raises:
-            FieldError: If a field is missing or wrong.
+        Raises ``FieldError`` if a field is missing or wrong.
         """
         references = references_in(reference)
         row = {
@@ -104,10 +103,8 @@ class Grader:
     def grade(self, question: Any, reference: Any, response: Any, **fields: Any) -> Grade:
         """Grade one response.
 
-        Raises:
-            FieldError: If a field is missing or wrong.
-            NoLabel: If the judge decides nothing.
-            CustosError: If there is no judge.
+        Raises ``FieldError`` if a field is missing or wrong, ``NoLabel`` if the judge decides
+        nothing, and ``CustosError`` if there is no judge.
         """
         [grade] = self._graded([self.request(question, reference, response, **fields)])
         if isinstance(grade, NoLabel):
@@ -123,9 +120,7 @@ class Grader:
     def grades(self, requests: Iterable[JudgeRequest]) -> list[Grade | None]:
         """Grade requests together; ``None`` and a warning where the judge decides nothing.
 
-        Raises:
-            NoLabel: If it decides nothing on all of them.
-            CustosError: If there is no judge.
+        Raises ``NoLabel`` if it decides nothing on all of them; ``CustosError`` without a judge.
         """
         graded = self._graded(requests)
         failures = [each for each in graded if isinstance(each, NoLabel)]
@@ -141,11 +136,6 @@ class Grader:
         with nullcontext() if has_own_threads else _ONE_AT_A_TIME:
             verdicts = list(self.judge.grade(requests))
         return [_grade(*pair) for pair in zip(requests, verdicts, strict=True)]
-
-
-def grader_of(judge: Grader | AnyJudge | str, fields: Mapping[str, Any]) -> Grader:
-    """Return a grader as it is, or make one of a judge."""
-    return judge if isinstance(judge, Grader) else Grader(judge, **fields)
 
 
 def _grade(request: JudgeRequest, verdict: Verdict) -> Grade | NoLabel:

@@ -7,17 +7,15 @@ from typing import Any
 from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase, SingleTurnParams
 
-from custos.integrations._core import Grade, Grader, grader_of
+from custos.integrations._core import Grade, Grader
 from judging.verdicts.build import AnyJudge
 
 
 class AnswerMetric(BaseMetric):
     """A comparison of ``actual_output`` with ``expected_output``: 1, 0.5 or 0.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        threshold: Smallest score that passes; at 0.5 a partly right output passes too.
-        fields: Fields of every request.
+    ``judge`` and ``fields`` are those of :class:`~custos.integrations._core.Grader`; ``threshold``
+    is the smallest score that passes: at 0.5 a partly right output passes too.
     """
 
     _required_params = [
@@ -32,8 +30,8 @@ class AnswerMetric(BaseMetric):
     def __init__(
         self, judge: Grader | AnyJudge | str, threshold: float = 1.0, **fields: Any
     ) -> None:
-        # deepeval copies a metric by its attributes of these names.
-        self.judge = grader_of(judge, fields)
+        # deepeval copies a metric by these attributes, so that its judge may be a grader.
+        self.judge = judge if isinstance(judge, Grader) else Grader(judge, **fields)
         self.threshold = threshold
 
     def measure(self, test_case: LLMTestCase, *args: Any, **options: Any) -> float:

@@ -30,9 +30,7 @@ def judged(judge: AnyJudge | str = "http://127.0.0.1:8000", **fields: Any) -> Sc
     Any one of several targets is enough, unless ``reference_mode`` is ``all``. Pictures of the
     input are shown where the task reads pictures. A sample without a verdict is unscored.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        fields: Fields of every request.
+    ``judge`` and ``fields`` are those of :class:`~custos.integrations._core.Grader`.
     """
     grader = Grader(judge, **fields)
 

@@ -40,10 +40,7 @@ def answer_metric(
 ) -> SampleLevelMetric:
     """Make a metric that compares a generation with the gold choices: the mean of 1, 0.5 and 0.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        name: Name of the metric.
-        fields: Fields of every request.
+    ``judge`` and ``fields`` are those of :class:`~custos.integrations._core.Grader`.
     """
     return SampleLevelMetric(
         metric_name=name,

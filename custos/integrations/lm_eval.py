@@ -22,16 +22,10 @@ def answer_scorer(
 ) -> ProcessResults:
     """Make a task's ``process_results``, which compares a generation with a reference.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        question: Column of the data set that holds the question.
-        reference: Column that holds the reference, or a list of them.
-        metric: Name of the metric in ``metric_list``.
-        fields: Fields of every request.
-
-    Returns:
-        A function that returns 1, 0.5 or 0; NaN, which the mean shows, and a warning if there is
-        no verdict on a row.
+    A generation is worth 1, 0.5 or 0; without a verdict NaN, which the mean shows, and there is a
+    warning. ``question`` and ``reference`` name columns of the data set, where a reference may be
+    a list, and ``metric`` the metric in ``metric_list``. ``judge`` and ``fields`` are those of
+    :class:`~custos.integrations._core.Grader`.
     """
     grader = Grader(judge, **fields)
 

@@ -19,10 +19,7 @@ def answer_scorer(judge: AnyJudge | str, *, name: str = "answer", **fields: Any)
     ``expectations`` hold ``expected_response``, or the list ``expected_facts``, all of which
     ``outputs`` must give.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        name: Name of the scorer.
-        fields: Fields of every request.
+    ``judge`` and ``fields`` are those of :class:`~custos.integrations._core.Grader`.
     """
     grader = Grader(judge, **fields)
 

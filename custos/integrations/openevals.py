@@ -17,15 +17,9 @@ AsyncEvaluator = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 def answer_evaluator(judge: AnyJudge | str, *, key: str = KEY, **fields: Any) -> Evaluator:
     """Make an evaluator that compares ``outputs`` with ``reference_outputs``.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        key: Name of the feedback.
-        fields: Fields of every request.
-
-    Returns:
-        A function of ``inputs``, ``outputs`` and ``reference_outputs``. Its result has ``key``,
-        ``score`` (1, 0.5 or 0), ``comment`` and ``metadata``. It raises ``CustosError`` if there
-        is no verdict.
+    Its result has ``key``, ``score`` (1, 0.5 or 0), ``comment`` and ``metadata``; it raises
+    ``CustosError`` if there is no verdict. ``judge`` and ``fields`` are those of
+    :class:`~custos.integrations._core.Grader`.
     """
     grader = Grader(judge, **fields)
 

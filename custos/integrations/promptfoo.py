@@ -16,15 +16,10 @@ def answer_assertion(
 ) -> Assertion:
     """Make an assertion that compares an output with a reference.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        question: Variable of the test that holds the question.
-        reference: Variable that holds the reference, or a list of them.
-        fields: Fields of every request.
-
-    Returns:
-        A function of the output and promptfoo's context. Only a wholly right output passes;
-        ``CustosError``, which promptfoo shows as a failed test, if there is no verdict.
+    Only a wholly right output passes. Without a verdict it raises ``CustosError``, which promptfoo
+    shows as a failed test. ``question`` and ``reference`` name variables of the test; a reference
+    may be a list. ``judge`` and ``fields`` are those of
+    :class:`~custos.integrations._core.Grader`.
     """
     grader = Grader(judge, **fields)
 

@@ -16,21 +16,11 @@ def assert_judged(
     judge: AnyJudge | str,
     **fields: Any,
 ) -> Grade:
-    """Assert that a judge finds a response wholly right.
+    """Assert that a judge finds a response wholly right; return the grade.
 
-    Args:
-        response: What is tested.
-        question: The question that it answers.
-        reference: A right answer, or several of which one is enough.
-        judge: As for :class:`~custos.integrations._core.Grader`.
-        fields: Further fields of the request, such as ``reference_mode``.
-
-    Returns:
-        The grade, for further assertions.
-
-    Raises:
-        AssertionError: If it is wrong, or right in part.
-        CustosError: If there is no verdict.
+    Of several references one is enough. ``judge`` and ``fields``, such as ``reference_mode``, are
+    those of :class:`~custos.integrations._core.Grader`. Raises ``AssertionError`` if the response
+    is wrong, or right in part, and ``CustosError`` if there is no verdict.
     """
     __tracebackhide__ = True
     grade = Grader(judge, **fields).grade(question, reference, response)

@@ -13,10 +13,7 @@ from judging.verdicts.build import AnyJudge
 def answer_metric(judge: AnyJudge | str, *, name: str = "answer", **fields: Any) -> Any:
     """Make a numeric metric that compares ``response`` with ``reference``: 1, 0.5 or 0.
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        name: Name of the metric.
-        fields: Fields of every request.
+    ``judge`` and ``fields`` are those of :class:`~custos.integrations._core.Grader`.
     """
     grader = Grader(judge, **fields)
 

@@ -12,11 +12,9 @@ from judging.verdicts.build import AnyJudge
 class AnswerReward:
     """A reward function: P(Correct) of each completion, and half of P(Partial).
 
-    Args:
-        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
-        question: Column that holds the question. Without it, the prompt is the question.
-        reference: Column that holds the reference, or a list of them.
-        fields: Fields of every request.
+    ``question`` and ``reference`` name columns; without a column of questions the prompt is the
+    question, and a reference may be a list. ``judge`` and ``fields`` are those of
+    :class:`~custos.integrations._core.Grader`.
     """
 
     __name__ = "AnswerReward"
@@ -36,8 +34,7 @@ class AnswerReward:
     ) -> list[float | None]:
         """Return a reward for each completion; ``None`` without a reference or a verdict.
 
-        Raises:
-            CustosError: If the judge decides nothing on all of them, or there is none.
+        Raises ``CustosError`` if the judge decides nothing on all of them, or there is none.
         """
         questions = columns.get(self.question, prompts)
         rewards: list[float | None] = [None] * len(completions)

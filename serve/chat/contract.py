@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -14,7 +14,7 @@ from judging.tasks import get_task
 from judging.types import JudgeRequest, score_of
 from serve.calls.errors import ApiError
 from serve.chat.layout import CAPITAL, FIELD, PromptFields, PromptLayout, Sample, decoded
-from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text
+from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 __all__ = [
     "Boolean",
@@ -36,7 +36,7 @@ __all__ = [
 SLOT = re.compile(r"\{(label|critique|confidence)\}")
 JSON_REPLY = "{json}"
 MOST_HINTED_CHARS = 20_000
-"""Longest prompt that is looked for among the other contracts, to say whose it is."""
+"""Longest prompt that other contracts are tried on, to name the one that reads it."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Contract:
     """Prompt that the script sends first, for the steps in which a criterion is to be checked. The
     reply to it is the criterion itself, as the only step."""
     form: Mapping[str, Slot] = field(default_factory=dict)
-    """Keys of an object that the script reads, and what stands in them. A client may ask for such
-    an object with ``response_format``; without it only for one whose schema it sends."""
+    """Keys of the object that the script reads, and what stands under them. Without a form, a
+    client that asks for an object must send its schema."""
     body: Mapping[str, Any] = field(default_factory=dict)
     """What the script sends beside model and messages."""
     refusal_status: Literal[400, 422] = 422
@@ -104,44 +104,32 @@ class Contract:
     @cached_property
     def rubrics(self) -> set[str]:
         """List the rubrics of the task that its prompts ask for."""
-        return set(self._rubrics())
-
-    def _rubrics(self) -> Iterator[str]:
-        task = get_task(self.task)
+        task, found = get_task(self.task), set[str]()
         for layout in self.layouts:
-            for references in ((), ("any",)):
-                if references and "reference" not in layout.fields:
-                    continue
-                if not references and "reference" in layout.fields - {*layout.labels.values()}:
-                    continue
-                yield task.rubric(
-                    JudgeRequest.model_construct(
-                        variant=layout.variant,
-                        question="any",
-                        criteria=("any",),
-                        reference_mode=layout.reference_mode,
-                        references=references,
-                        responses=("any",) * task.num_responses,
-                    )
+            has_references = {"reference" in layout.fields}
+            if "reference" in layout.labels.values():  # labels may be missing
+                has_references.add(False)
+            for has_reference in has_references:
+                request = JudgeRequest.model_construct(
+                    variant=layout.variant,
+                    question="any",
+                    criteria=("any",),
+                    reference_mode=layout.reference_mode,
+                    references=("any",) if has_reference else (),
+                    responses=("any",) * task.num_responses,
                 )
+                found.add(task.rubric(request))
+        return found
 
-    def read(self, prompt: str, system: str = "") -> tuple[PromptLayout, dict[str, str]]:
-        """Find the layout of a prompt, and cut it into the texts of its fields, as :meth:`cut`."""
-        layout, fields = self.cut(prompt, system)
-        return layout, fields.texts
-
-    def cut(self, prompt: str, system: str = "") -> tuple[PromptLayout, PromptFields]:
-        """Find the layout of a prompt, and cut it.
+    def read(self, prompt: str, system: str = "") -> tuple[PromptLayout, PromptFields]:
+        """Find the layout of a prompt, and cut it into its fields.
 
         Raises ``ApiError`` 422 if delimiters are missing or could be understood in two ways.
         """
         readings = self._readings(prompt, system)
         if not readings:
-            raise ApiError(
-                422,
-                f"not a known prompt of {self.harness}; {self._hint(prompt, system)}",
-                "messages",
-            )
+            message = f"not a known prompt of {self.harness}; {self._hint(prompt, system)}"
+            raise ApiError(422, message, "messages")
         layout, fields = readings[0]
         if len(readings) > 1 or not fields.is_certain:
             raise ApiError(
@@ -205,7 +193,7 @@ class Contract:
         fitting, is_good = [*words], False
         for key, slot in form.items():
             value = reply[key]
-            if isinstance(slot, Text | Fixed) or (isinstance(slot, Score) and slot.is_confidence):
+            if not holds_verdict(slot):
                 continue
             if isinstance(value, bool):
                 fitting = [label for label in fitting if (worth[label] == 1) is value]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -61,15 +61,7 @@ class Sample:
         Of a pair, the right response comes first if ``right``.
         """
         first, second = (self.right, self.wrong) if right else (self.wrong, self.right)
-        return {
-            "question": self.question,
-            "criterion": self.criterion,
-            "context": self.context,
-            "reference": self.reference,
-            "response": first,
-            "response_a": first,
-            "response_b": second,
-        }
+        return {**asdict(self), "response": first, "response_a": first, "response_b": second}
 
 
 CAPITAL = Sample.of_task("hieval-qs", wrong="It is Rome.")
@@ -85,14 +77,6 @@ class PromptFields:
     """The script's own words, before and after the fields."""
     is_certain: bool
     """Whether the prompt cannot be cut in another way."""
-
-    def joined(self, other: PromptFields) -> PromptFields:
-        """Add the pieces of another message."""
-        return PromptFields(
-            {**self.texts, **other.texts},
-            f"{other.surroundings} {self.surroundings}",
-            self.is_certain and other.is_certain,
-        )
 
 
 @dataclass(frozen=True)
@@ -139,17 +123,21 @@ class PromptLayout:
 
         Without a template of its own, a system message counts as the script's own words.
         """
-        pieces = _template(self.template).cut(text)
-        if pieces is not None and self.system:
-            beside = _template(self.system).cut(system)
-            pieces = beside and pieces.joined(beside)
-        elif pieces is not None:
-            pieces = replace(pieces, surroundings=f"{system} {pieces.surroundings}")
-        fields = pieces and self._unfolded(pieces)
-        if fields and any(
-            mark in each for mark in self.forbidden for each in fields.texts.values()
-        ):
-            fields = replace(fields, is_certain=False)
+        prompt = _template(self.template).cut(text)
+        own_words = PromptFields({}, system, is_certain=True)
+        beside = _template(self.system).cut(system) if self.system else own_words
+        if prompt is None or beside is None:
+            return None
+        fields = self._unfolded(
+            PromptFields(
+                {**prompt.texts, **beside.texts},
+                f"{beside.surroundings} {prompt.surroundings}",
+                prompt.is_certain and beside.is_certain,
+            )
+        )
+        texts = fields.texts.values() if fields else ()
+        if fields and any(mark in each for mark in self.forbidden for each in texts):
+            return replace(fields, is_certain=False)
         return fields
 
     def _unfolded(self, fields: PromptFields) -> PromptFields | None:

@@ -113,7 +113,7 @@ class ChatRequest(_Object):
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     n: int | None = Field(default=None, ge=1, le=MOST_COPIES)
-    """Verdicts do not differ, so this is one verdict so many times."""
+    """How many choices to reply with. Verdicts do not differ: all are the same one."""
     seed: int | None = None
     stop: str | list[str] | None = None
     stream: bool | None = None
@@ -142,11 +142,6 @@ class ChatRequest(_Object):
         return "\n".join(message.text for message in self.messages)
 
     @property
-    def turns(self) -> list[ChatMessage]:
-        """List the messages that are no system messages."""
-        return [message for message in self.messages if message.role in ("user", "assistant")]
-
-    @property
     def prompt(self) -> tuple[str, str]:
         """Return the message with the prompt, and the text of the system messages beside it.
 
@@ -155,13 +150,11 @@ class ChatRequest(_Object):
         """
         if len(self.messages) == 1 and self.messages[0].role != "assistant":
             return self.messages[0].text, ""
-        if len(self.turns) != 1 or self.turns[0].role != "user":
-            raise ApiError(
-                422,
-                "expected one user message with the whole prompt, after system messages",
-                "messages",
-            )
-        return self.turns[0].text, self.system
+        turns = [each for each in self.messages if each.role in ("user", "assistant")]
+        if len(turns) != 1 or turns[0].role != "user":
+            message = "expected one user message with the whole prompt, after system messages"
+            raise ApiError(422, message, "messages")
+        return turns[0].text, self.system
 
     @property
     def images(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -27,11 +28,11 @@ from serve.chat.slots import (
     Boolean,
     Decision,
     Label,
+    Score,
     Slot,
     Text,
     choice_piece,
     object_pieces,
-    scaled,
     text_value,
 )
 from serve.chat.structured import form_of_schema, is_verdict
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from judging.scoring.engine import Sampling
 
 PROBES = ("hello", "hi", "ping", "test")
+"""Lone messages of clients that only ask if anybody answers, as VLMEvalKit does."""
 NEUTRAL = str.maketrans("<>", "‹›")
 """A critique may quote a response, so nothing in it may look like a tag of the reply."""
 NAMED_KEY = re.compile(
@@ -56,17 +58,12 @@ DEFAULT_NEW_TOKENS = 512
 MAX_STOP_CHARS = 1000
 
 
-def is_probe(chat: ChatRequest) -> bool:
-    """Tell whether a client only asks if anybody answers, as VLMEvalKit does."""
-    return len(chat.messages) == 1 and chat.messages[0].text.strip(" .!?").lower() in PROBES
-
-
 def ready_text(chat: ChatRequest, model: ChatModel) -> str | None:
     """Write the reply that needs no judge: to a probe, or to a prompt for the steps of a criterion.
 
     Return ``None`` for other prompts.
     """
-    if is_probe(chat):
+    if len(chat.messages) == 1 and chat.messages[0].text.strip(" .!?").lower() in PROBES:
         return f"Hello, this is {model.name}."
     steps = model.contract and model.contract.steps
     fields = steps and steps.cut(*chat.prompt)
@@ -112,7 +109,7 @@ def read_prompt(
     or the task does not take the request.
     """
     text, system = chat.prompt
-    layout, fields = contract.cut(text, system)
+    layout, fields = contract.read(text, system)
     form, tool = _form(chat, contract, layout, fields)
     texts = fields.texts
     references, reference_mode = _references(contract, layout, texts.get("reference", ""))
@@ -218,7 +215,11 @@ def _scaled(form: Mapping[str, Slot], fields: PromptFields) -> Mapping[str, Slot
     ends = [fields.texts[name] for name in ("low", "high")]
     if not all(re.fullmatch(r"-?\d{1,6}", end) for end in ends) or int(ends[0]) >= int(ends[1]):
         raise ApiError(422, "the ends of the scale are no two numbers in order", "messages")
-    return scaled(form, *map(int, ends))
+    low, high = map(int, ends)
+    return {
+        key: replace(slot, low=low, high=high) if isinstance(slot, Score) else slot
+        for key, slot in form.items()
+    }
 
 
 def _references(
@@ -311,21 +312,16 @@ def _label(verdict: Verdict) -> str:
     raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
 
 
-def _decision(prompt: ScriptPrompt, verdict: Verdict) -> Decision:
-    """Read a verdict, or raise why it has no label."""
-    label = _label(verdict)
-    probabilities: dict[str, float] = {}
-    for full_label, probability in verdict.probabilities.items():
-        short = score_of(full_label)
-        probabilities[short] = probabilities.get(short, 0.0) + probability
-    probabilities = probabilities or {label: 1.0}
-    return Decision(label, probabilities, prompt.contract.worth, verdict.critique, prompt.note)
-
-
 def _verdict_pieces(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
     """Yield the label with its probability, and the text around it; or the whole object."""
-    decision = _decision(prompt, verdict)
-    words = {label: prompt.contract.word(prompt.layout, label) for label in decision.probabilities}
+    contract, label = prompt.contract, _label(verdict)
+    chances = defaultdict[str, float](float)
+    for full_label, probability in verdict.probabilities.items():
+        chances[score_of(full_label)] += probability
+    decision = Decision(
+        label, dict(chances) or {label: 1.0}, contract.worth, verdict.critique, prompt.note
+    )
+    words = {label: contract.word(prompt.layout, label) for label in decision.probabilities}
     if prompt.form is not None:
         yield from object_pieces(prompt.form, decision, words)
         return
@@ -350,22 +346,20 @@ def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
     """
     from judging.scoring.engine import Sampling
 
-    if chat.format != "text":
-        raise ApiError(422, "this model cannot promise a JSON object", "response_format")
-    if chat.tools:
-        raise ApiError(422, "this model cannot promise to call a tool", "tools")
-    if (chat.n or 1) > 1:
-        raise ApiError(422, "only verdicts may be wanted several times", "n")
-    for name in ("presence_penalty", "frequency_penalty"):
-        if getattr(chat, name):
-            raise ApiError(422, "not supported here", name)
-    if chat.logprobs:
-        raise ApiError(422, "only judges give log-probabilities, those of their labels", "logprobs")
-    if not 0 <= (chat.seed or 0) <= MAX_SEED:
-        raise ApiError(422, f"expected 0 to {MAX_SEED}", "seed")
     stops = [chat.stop] if isinstance(chat.stop, str) else chat.stop or []
-    if len(stops) > 1 or not all(0 < len(stop) <= MAX_STOP_CHARS for stop in stops):
-        raise ApiError(422, f"expected one text of 1 to {MAX_STOP_CHARS:,} characters", "stop")
+    is_stop = len(stops) <= 1 and all(0 < len(stop) <= MAX_STOP_CHARS for stop in stops)
+    for name, is_refused, message in (
+        ("response_format", chat.format != "text", "this model cannot promise a JSON object"),
+        ("tools", chat.tools, "this model cannot promise to call a tool"),
+        ("n", (chat.n or 1) > 1, "only verdicts may be wanted several times"),
+        ("presence_penalty", chat.presence_penalty, "not supported here"),
+        ("frequency_penalty", chat.frequency_penalty, "not supported here"),
+        ("logprobs", chat.logprobs, "only judges give log-probabilities, those of their labels"),
+        ("seed", not 0 <= (chat.seed or 0) <= MAX_SEED, f"expected 0 to {MAX_SEED}"),
+        ("stop", not is_stop, f"expected one text of 1 to {MAX_STOP_CHARS:,} characters"),
+    ):
+        if is_refused:
+            raise ApiError(422, message, name)
     budget = chat.max_completion_tokens or chat.max_tokens or DEFAULT_NEW_TOKENS
     temperature = 1.0 if chat.temperature is None else chat.temperature
     sampling = Sampling(

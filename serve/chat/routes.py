@@ -26,59 +26,31 @@ from serve.chat.wire import (
     with_first_part,
 )
 from serve.queue.service import Service
-from serve.requests.parse import (
-    measured_pictures,
-    not_measured_headers,
-    read_body,
-    with_pictures,
-)
+from serve.requests.parse import measured_pictures, not_measured_headers, read_body, with_pictures
 
-BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["model", "messages"],
-                "properties": {
-                    "model": {"type": "string"},
-                    "messages": {"type": "array", "items": {"type": "object"}},
-                },
-            },
-            "example": {
-                "model": "custos/qa",
-                "messages": [
-                    {
-                        "role": "user",
-                        "content": "Question: What is the capital of France?\n"
-                        "Reference: Paris\nResponse: It is Paris.",
-                    }
-                ],
-            },
-        }
-    },
-}
-"""For the OpenAPI document; :mod:`serve.chat.messages` holds the rest."""
-RESPONSES_BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["model", "input"],
-                "properties": {
-                    "model": {"type": "string"},
-                    "input": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]},
-                },
-            },
-            "example": {
-                "model": "custos/qa",
-                "input": "Question: What is the capital of France?\n"
-                "Reference: Paris\nResponse: It is Paris.",
-            },
-        }
-    },
-}
+
+def _request_body(prompt: str, schema: Mapping[str, Any], example: Any) -> dict[str, Any]:
+    """Describe a body for the OpenAPI document; :mod:`serve.chat.messages` holds the rest."""
+    content = {
+        "schema": {
+            "type": "object",
+            "required": ["model", prompt],
+            "properties": {"model": {"type": "string"}, prompt: schema},
+        },
+        "example": {"model": "custos/qa", prompt: example},
+    }
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+EXAMPLE = "Question: What is the capital of France?\nReference: Paris\nResponse: It is Paris."
+CHAT_BODY = _request_body(
+    "messages",
+    {"type": "array", "items": {"type": "object"}},
+    [{"role": "user", "content": EXAMPLE}],
+)
+RESPONSES_BODY = _request_body(
+    "input", {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]}, EXAMPLE
+)
 
 
 def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
@@ -109,7 +81,7 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
         frame = partial(ReplyFrame, model.name, num_top=num_top, num_copies=chat.n or 1)
         return chat, *await _reply(chat, model, service, deadline, frame)
 
-    @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
+    @router.post("/v1/chat/completions", openapi_extra=CHAT_BODY)
     async def complete_chat(request: Request) -> Response:
         """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
         (chat, frame, reply), _ = await read_body(request, service, read_chat)
@@ -121,13 +93,12 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
         events = as_events(frame, parts, with_usage=with_usage)
         return EventSourceResponse(events, headers=frame.headers)
 
-    @router.post("/v1/responses", openapi_extra={"requestBody": RESPONSES_BODY})
+    @router.post("/v1/responses", openapi_extra=RESPONSES_BODY)
     async def create_response(request: Request) -> Response:
         """Answer as the chat completions do, in the form of OpenAI's Responses API."""
         try:
-            (_, frame, reply), _ = await read_body(
-                request, service, partial(read_chat, translate=as_chat)
-            )
+            read_response = partial(read_chat, translate=as_chat)
+            (_, frame, reply), _ = await read_body(request, service, read_response)
             pieces, ending = await unless_gone(request, whole(reply))
         except ApiError as error:
             raise renamed(error) from None

@@ -6,14 +6,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from serve.chat.wire import Piece
 
 TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|[{}<>\[\]`]")
-"""Escapes of a JSON text, and characters that readers which count braces or look for tags or fences
-take for more than a text. JSON allows to write any character as an escape."""
+"""Escapes in a JSON text, and what careless readers, who count braces or look for tags or fences,
+take for more than text. JSON lets any character be written as an escape."""
 DIGITS = 4
 
 
@@ -111,6 +111,12 @@ class Fixed:
 Slot = Label | Boolean | Score | Text | Fixed
 
 
+def holds_verdict(slot: Slot) -> bool:
+    """Tell whether a reader can find the verdict in a slot."""
+    is_confidence = isinstance(slot, Score) and slot.is_confidence
+    return not (is_confidence or isinstance(slot, Text | Fixed))
+
+
 def object_pieces(
     form: Mapping[str, Slot], decision: Decision, words: Mapping[str, str]
 ) -> Iterator[Piece]:
@@ -138,7 +144,7 @@ def object_pieces(
 
 
 def choice_piece(texts: Mapping[str, str], decision: Decision) -> Piece:
-    """Build the piece that the label decides, with the probability of each that could be there.
+    """Build the piece that the label decides, with the probability of all that could be there.
 
     ``texts`` has what is written for each label.
     """
@@ -167,11 +173,3 @@ def text_value(text: str) -> str:
         return match[0] if match[0].startswith("\\") else f"\\u{ord(match[0]):04x}"
 
     return f'"{TOKEN.sub(escaped, json.dumps(text)[1:-1])}"'
-
-
-def scaled(form: Mapping[str, Slot], low: float, high: float) -> dict[str, Slot]:
-    """Put the ends of a scale that the prompt names into the scores of a form."""
-    return {
-        key: replace(slot, low=low, high=high) if isinstance(slot, Score) else slot
-        for key, slot in form.items()
-    }

@@ -17,7 +17,7 @@ from judging.labels import likely_label
 from judging.tasks import get_task
 from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text
+from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 VERDICTS = frozenset(
     "pass passed passes success correct iscorrect correctness score result verdict value grade "
@@ -26,7 +26,7 @@ VERDICTS = frozenset(
 )
 """Names, without case and spacing, of keys that hold a verdict of which more or true is better."""
 NOMINAL = frozenset("label category decision outcome conclusion".split())
-"""Those of them that hold one of several words: 1 or true may be any of them, a fault too."""
+"""Those of them that hold one of several words: true or 1 may stand for any word, even a fault."""
 TEXTS = frozenset(
     "reason reasons reasoning rationale explanation critique comment comments justification "
     "feedback analysis thought thoughts thinking explanations summary evaluation "
@@ -46,7 +46,7 @@ LOW_IS_GOOD = re.compile(
     r"\b(?:low|lower|less|smaller) .{0,20}better|\b(?:high|higher) .{0,20}worse", re.I
 )
 GRADES = ("Correct", "Partial", "Wrong")
-"""Labels by whose other words a schema's values are read as well."""
+"""Labels of quick scores: a schema's values may be other words for them, whatever the task."""
 MOST_KEYS = 32
 MOST_CHOICES = 64
 LARGEST_BOUND = 1e9
@@ -73,6 +73,43 @@ class _Schema:
         path = f"{self.path}.properties.{key}" if key else self.path
         raise ApiError(422, message, path)
 
+    def resolved(self, part: Any, key: str = "") -> dict[str, Any]:
+        """Follow references, and choose the only alternative beside null."""
+        for _ in range(MOST_HOPS):
+            if not isinstance(part, dict):
+                self.refuse("expected a JSON schema", key)
+            if isinstance(reference := part.get("$ref"), str):
+                part = {**self._target(reference, key), **_without(part, "$ref")}
+            elif isinstance(kind := part.get("type"), list):
+                kinds = [each for each in kind if each != "null"]
+                if len(kinds) != 1:
+                    self.refuse("several types: give it one", key)
+                part = {**part, "type": kinds[0]}
+            elif word := next((name for name in ("anyOf", "oneOf", "allOf") if name in part), None):
+                options = part[word] if isinstance(part[word], list) else []
+                options = [each for each in options if each != {"type": "null"}]
+                if len(options) != 1 or not isinstance(options[0], dict):
+                    self.refuse(f"several alternatives in {word}: give it one type", key)
+                part = {**options[0], **_without(part, word)}
+            else:
+                return part
+        self.refuse("its references go in a circle", key)
+
+    def _target(self, reference: str, key: str) -> dict[str, Any]:
+        value: Any = self.root
+        start, *steps = reference.split("/")
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        if start != "#" or not isinstance(value, dict):
+            self.refuse(f"no '{reference[:80]}' in the schema", key)
+        return value
+
+    def words_of_others(self) -> list[tuple[str, str]]:
+        """List labels without a word of the script, with the words of other scripts of its task."""
+        alike = (each for each in CHAT_CONTRACTS if each.task == self.contract.task)
+        words = (item for contract in alike for item in contract.words.items())
+        return [(label, word) for label, word in words if label not in self.words]
+
 
 def form_of_schema(
     schema: Any, path: str, contract: Contract, words: Mapping[str, str], form: Mapping[str, Slot]
@@ -86,16 +123,17 @@ def form_of_schema(
     if not isinstance(schema, dict):
         raise ApiError(422, "expected a JSON schema", path)
     given = _Schema(schema, path, contract, words, form)
-    top = _resolved(given, schema, "")
+    top = given.resolved(schema)
     properties = top.get("properties")
     if not isinstance(properties, dict) or not properties:
         given.refuse("only the schema of an object with properties can be filled")
     if len(properties) > MOST_KEYS:
         given.refuse(f"more than {MOST_KEYS} properties")
-    if missing := {*_names(top.get("required"))} - properties.keys():
+    required = top["required"] if isinstance(top.get("required"), list) else []
+    if missing := {each for each in required if isinstance(each, str)} - properties.keys():
         given.refuse(f"'{min(missing)}' is required, but not among the properties")
-    slots = {key: _slot(given, key, part) for key, part in properties.items()}
-    if all(isinstance(slot, Text | Fixed) or _is_confidence(slot) for slot in slots.values()):
+    slots = {key: _Property(given, key, part).slot() for key, part in properties.items()}
+    if not any(map(holds_verdict, slots.values())):
         given.refuse(
             "none of its keys holds a verdict: name one of them 'pass', 'score' or 'label'"
         )
@@ -111,90 +149,179 @@ def _plain(key: str) -> str:
     return "".join(filter(str.isalnum, key)).casefold() if NAME.fullmatch(key) else ""
 
 
-def _names(value: Any) -> Iterable[str]:
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else ()
+class _Property:
+    """A key of a schema: what may stand there, and what its name and the script say of it."""
 
+    def __init__(self, given: _Schema, key: str, part: Any) -> None:
+        self.given = given
+        self.key = key
+        self.plain = _plain(key)
+        self.part = given.resolved(part, key)
+        self.known = given.form.get(key)
+        """What the script's contract puts there."""
+        choices = [self.part["const"]] if "const" in self.part else self.part.get("enum")
+        self.is_nullable = isinstance(choices, list) and None in choices
+        if isinstance(choices, list):
+            choices = [each for each in choices if each is not None]
+        self.choices = choices
+        """The only values that it allows, without null."""
 
-def _is_confidence(slot: Slot) -> bool:
-    return isinstance(slot, Score) and slot.is_confidence
+    def refuse(self, message: str) -> NoReturn:
+        """Raise ``ApiError`` 422, which names the key."""
+        self.given.refuse(message, self.key)
 
+    def slot(self) -> Slot:
+        """Find what stands under the key."""
+        part, known, choices = self.part, self.known, self.choices
+        if unreadable := next((word for word in UNREADABLE if word in part), None):
+            self.refuse(f"'{unreadable}' is not supported")
+        if choices is not None and _kind(choices) is None:
+            self.refuse(f"expected 1 to {MOST_CHOICES} values of one type")
+        if isinstance(known, Fixed):
+            if choices and known.value not in choices:
+                self.refuse(f"this script reads {known.value!r} there")
+            return known
+        kind = part.get("type") or _kind(choices)
+        if choices and kind not in (_kind(choices), "integer"):
+            self.refuse(f"its values are of type '{_kind(choices)}'")
+        if known is None and self.plain in VERDICTS and _is_inverted(part):
+            self.refuse("its description says that it names a fault, or that less is better")
+        if kind == "string" and choices and len(choices) == 1 and known is None:
+            return self._only_word(choices[0])
+        if kind == "string":
+            return self._word(choices) if choices else self._text()
+        if get_task(self.given.contract.task).num_responses == 2:
+            self.refuse("of two responses the verdict is one of words: give an enum of strings")
+        if kind == "boolean":
+            if choices not in (None, [True, False], [False, True]):
+                self.refuse("it allows one value alone, whatever the verdict is")
+            if known is None and self.plain not in VERDICTS - NOMINAL:
+                self._refuse_unknown()
+            return Boolean()
+        if kind in ("number", "integer"):
+            return self._score()
+        self.refuse(f"a verdict has nothing to fill a value of type '{kind}' with")
 
-def _resolved(given: _Schema, part: Any, key: str) -> dict[str, Any]:
-    """Follow references, and choose the only alternative beside null."""
-    for _ in range(MOST_HOPS):
-        if not isinstance(part, dict):
-            given.refuse("expected a JSON schema", key)
-        if isinstance(reference := part.get("$ref"), str):
-            part = {**_target(given, reference, key), **_without(part, "$ref")}
-        elif isinstance(kind := part.get("type"), list):
-            kinds = [each for each in kind if each != "null"]
-            if len(kinds) != 1:
-                given.refuse("several types: give it one", key)
-            part = {**part, "type": kinds[0]}
-        elif word := next((name for name in ("anyOf", "oneOf", "allOf") if name in part), None):
-            options = part[word] if isinstance(part[word], list) else []
-            options = [each for each in options if each != {"type": "null"}]
-            if len(options) != 1 or not isinstance(options[0], dict):
-                given.refuse(f"several alternatives in {word}: give it one type", key)
-            part = {**options[0], **_without(part, word)}
-        else:
-            return part
-    given.refuse("its references go in a circle", key)
+    def _refuse_unknown(self) -> NoReturn:
+        self.refuse(
+            "neither the script's contract nor the name tells what it means; names of verdicts are "
+            "'pass', 'correct', 'score', 'result', 'verdict', 'label' and their like, of texts "
+            "'reason' and its like"
+        )
 
+    def _text(self) -> Slot:
+        if isinstance(self.known, Label):
+            return self.known
+        if isinstance(self.known, Text) or self.plain in TEXTS:
+            most, least = self.part.get("maxLength"), self.part.get("minLength", 0)
+            if not (most is None or _is_number(most) and most > 0):
+                self.refuse("maxLength leaves no room for a text")
+            if not _is_number(least) or least > 1:
+                self.refuse("'minLength' is not supported, but for 1")
+            return Text(None if most is None else int(most))
+        if self.plain in VERDICTS:
+            self.refuse("the words of its verdicts are not told: give an enum")
+        self._refuse_unknown()
 
-def _without(part: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if key != name}
+    def _only_word(self, word: str) -> Fixed:
+        """Take the only word that the key allows, if nobody can read a verdict out of it."""
+        if (
+            self.is_nullable
+            or self.plain in VERDICTS
+            or re.search(f"{FAULT}|{MERIT}", self.key, re.I)
+            or self._meaning(word)
+            or re.search(f"{FAULT}|{MERIT}", word, re.I)
+        ):
+            self.refuse("it allows one value alone, whatever the verdict is")
+        return Fixed(word)
 
+    def _word(self, choices: list[str]) -> Slot:
+        """Choose a word for every label.
 
-def _target(given: _Schema, reference: str, key: str) -> dict[str, Any]:
-    value: Any = given.root
-    start, *steps = reference.split("/")
-    for step in steps:
-        value = value.get(step) if isinstance(value, dict) else None
-    if start != "#" or not isinstance(value, dict):
-        given.refuse(f"no '{reference[:80]}' in the schema", key)
-    return value
+        A label that no value means gets the word of the next worse label. That is refused if the
+        word is the name of another label and some value cannot be read: that value may mean the
+        label.
+        """
+        if self.known is None and self.plain not in VERDICTS:
+            self._refuse_unknown()
+        contract, words = self.given.contract, self.given.words
+        labels = tuple(contract.worth or words)
+        own: dict[str, str] = {}
+        if {*words.values()} <= {*choices} and (self.known or not self._is_longer_scale(choices)):
+            others = self.given.words_of_others()
+            own = {label: word for label, word in others if word in choices} | dict(words)
+        meanings = {each: self._meaning(each) for each in reversed(choices)}
+        named = {
+            label: each for each, label in meanings.items() if label and each not in own.values()
+        }
+        word_of = contract.completed({**named, **own})
+        missing = [label for label in labels if label not in word_of]
+        if any(each not in own.values() and meanings[each] is None for each in choices):
+            names = {label.casefold() for label in labels}
+            rest = word_of.keys() - named.keys() - own.keys()
+            missing += [
+                label for label in labels if label in rest and word_of[label].casefold() in names
+            ]
+        if missing or word_of[labels[0]] in (word_of[label] for label in labels[1:]):
+            self.refuse(f"none of its values means '{(missing or labels)[0]}' alone")
+        return Label(word_of)
 
+    def _meaning(self, word: str) -> str | None:
+        """Find the label that a value means, by the task's words or by those of quick scores."""
+        worth = self.given.contract.worth
+        if label := likely_label(word, tuple(worth or self.given.words), self.key, worth):
+            return label
+        grade = likely_label(word, GRADES, self.key)
+        if not worth or grade is None:
+            return None
+        alike = [label for label, each in worth.items() if each == 1 - GRADES.index(grade) / 2]
+        return alike[0] if alike else None
 
-def _slot(given: _Schema, key: str, part: Any) -> Slot:
-    """Find what stands under a key."""
-    part = _resolved(given, part, key)
-    if unreadable := next((word for word in UNREADABLE if word in part), None):
-        given.refuse(f"'{unreadable}' is not supported", key)
-    known = given.form.get(key)
-    choices = [part["const"]] if "const" in part else part.get("enum")
-    is_nullable = isinstance(choices, list) and None in choices
-    if isinstance(choices, list):
-        choices = [each for each in choices if each is not None]
-    if choices is not None and _kind(choices) is None:
-        given.refuse(f"expected 1 to {MOST_CHOICES} values of one type", key)
-    if isinstance(known, Fixed):
-        if choices and known.value not in choices:
-            given.refuse(f"this script reads {known.value!r} there", key)
-        return known
-    kind = part.get("type") or _kind(choices)
-    if choices and kind not in (_kind(choices), "integer"):
-        given.refuse(f"its values are of type '{_kind(choices)}'", key)
-    plain = _plain(key)
-    if known is None and plain in VERDICTS and _is_inverted(part):
-        given.refuse("its description says that it names a fault, or that less is better", key)
-    if kind == "string" and choices and len(choices) == 1 and known is None:
-        return _only_word(given, key, choices[0], is_nullable=is_nullable)
-    if kind == "string" and choices:
-        return _word(given, key, plain, choices, known)
-    if kind == "string":
-        return _text(given, key, plain, part, known)
-    if get_task(given.contract.task).num_responses == 2:
-        given.refuse("of two responses the verdict is one of words: give an enum of strings", key)
-    if kind == "boolean":
-        if choices not in (None, [True, False], [False, True]):
-            given.refuse("it allows one value alone, whatever the verdict is", key)
-        if known is None and plain not in VERDICTS - NOMINAL:
-            _refuse_unknown(given, key)
-        return Boolean()
-    if kind in ("number", "integer"):
-        return _score(given, key, plain, part, choices, known)
-    given.refuse(f"a verdict has nothing to fill a value of type '{kind}' with", key)
+    def _is_longer_scale(self, choices: Iterable[str]) -> bool:
+        """Tell whether letters or numbers go on beside the script's own, as in grades from A to F.
+
+        On such a scale the script's word for a wrong answer may be a good grade.
+        """
+        others = (word for _, word in self.given.words_of_others())
+        known = {*self.given.words.values(), *others}
+        return any(len(each) == 1 or each.isdecimal() for each in {*choices} - known)
+
+    def _score(self) -> Slot:
+        part, known, words = self.part, self.known, self.given.words
+        low: Any = part.get("minimum")
+        high: Any = part.get("maximum")
+        if isinstance(known, Label) and all(word.isdecimal() for word in words.values()):
+            completed = self.given.contract.completed(words)
+            numbers = {label: int(word) for label, word in completed.items()}
+            if all(
+                (self.choices is None or number in self.choices)
+                and not (_is_number(low) and number < low)
+                and not (_is_number(high) and number > high)
+                for number in numbers.values()
+            ):
+                return Label(numbers)
+        if not isinstance(known, Score) and self.plain not in (VERDICTS - NOMINAL) | CONFIDENCES:
+            self._refuse_unknown()
+        values = tuple(sorted({each for each in self.choices or () if not isinstance(each, bool)}))
+        is_integer = part.get("type") == "integer"
+        if is_integer and not all(float(each).is_integer() for each in values if _is_number(each)):
+            self.refuse("its values are no integers")
+        if values:
+            low, high = values[0], values[-1]
+        elif isinstance(known, Score) and (low is None or high is None):
+            low, high = (known.low if low is None else low), (known.high if high is None else high)
+            values, is_integer = known.values, is_integer or known.is_integer
+        if part.get("exclusiveMinimum") is not None or part.get("exclusiveMaximum") is not None:
+            self.refuse("exclusive bounds are not supported: give minimum and maximum")
+        if is_integer and _is_number(low) and _is_number(high):
+            low, high = math.ceil(low), math.floor(high)
+        if not (_is_number(low) and _is_number(high) and low < high):
+            self.refuse(
+                "its scale is not told: give minimum and maximum, up to 1e9, or an enum of at "
+                "least two numbers"
+            )
+        is_confidence = self.plain in CONFIDENCES and known is None
+        return Score(low, high, is_integer, values, is_confidence)
 
 
 def _kind(choices: Any) -> str | None:
@@ -205,32 +332,6 @@ def _kind(choices: Any) -> str | None:
         if all(isinstance(each, kind) for each in choices):
             return name
     return None
-
-
-def _refuse_unknown(given: _Schema, key: str) -> NoReturn:
-    given.refuse(
-        "neither the script's contract nor the name tells what it means; names of verdicts are "
-        "'pass', 'correct', 'score', 'result', 'verdict', 'label' and their like, of texts "
-        "'reason' and its like",
-        key,
-    )
-
-
-def _text(
-    given: _Schema, key: str, plain: str, part: Mapping[str, Any], known: Slot | None
-) -> Slot:
-    if isinstance(known, Label):
-        return known
-    if isinstance(known, Text) or plain in TEXTS:
-        most, least = part.get("maxLength"), part.get("minLength", 0)
-        if not (most is None or _is_number(most) and most > 0):
-            given.refuse("maxLength leaves no room for a text", key)
-        if not _is_number(least) or least > 1:
-            given.refuse("'minLength' is not supported, but for 1", key)
-        return Text(None if most is None else int(most))
-    if plain in VERDICTS:
-        given.refuse("the words of its verdicts are not told: give an enum", key)
-    _refuse_unknown(given, key)
 
 
 def _is_inverted(part: Mapping[str, Any]) -> bool:
@@ -255,128 +356,8 @@ def _is_inverted(part: Mapping[str, Any]) -> bool:
     return False
 
 
-def _only_word(given: _Schema, key: str, word: str, *, is_nullable: bool) -> Fixed:
-    """Take the only word that a key allows, if nobody can read a verdict out of it."""
-    if (
-        is_nullable
-        or _plain(key) in VERDICTS
-        or re.search(f"{FAULT}|{MERIT}", key, re.I)
-        or _meaning(given, key, word)
-        or re.search(f"{FAULT}|{MERIT}", word, re.I)
-    ):
-        given.refuse("it allows one value alone, whatever the verdict is", key)
-    return Fixed(word)
-
-
-def _word(given: _Schema, key: str, plain: str, choices: list[Any], known: Slot | None) -> Slot:
-    """Choose a word for every label; one that no value means has that of the next worse label.
-
-    Only another label's name is not given to it beside a value that nobody can read, which may mean
-    it.
-    """
-    if known is None and plain not in VERDICTS:
-        _refuse_unknown(given, key)
-    contract, words = given.contract, given.words
-    labels = tuple(contract.worth or words)
-    own: dict[str, str] = {}
-    if {*words.values()} <= {*choices} and (known or not _is_longer_scale(given, choices)):
-        own = {label: word for label, word in _words_of_others(given) if word in choices}
-        own |= words
-    meanings = {each: _meaning(given, key, each) for each in reversed(choices)}
-    named = {label: each for each, label in meanings.items() if label and each not in own.values()}
-    word_of = contract.completed({**named, **own})
-    missing = [label for label in labels if label not in word_of]
-    if any(each not in own.values() and meanings[each] is None for each in choices):
-        names = {label.casefold() for label in labels}
-        rest = word_of.keys() - named.keys() - own.keys()
-        missing += [
-            label for label in labels if label in rest and word_of[label].casefold() in names
-        ]
-    if missing or word_of[labels[0]] in (word_of[label] for label in labels[1:]):
-        given.refuse(f"none of its values means '{(missing or labels)[0]}' alone", key)
-    return Label(word_of)
-
-
-def _meaning(given: _Schema, key: str, word: str) -> str | None:
-    """Find the label that a value means, by the task's words or by those of quick scores."""
-    worth = given.contract.worth
-    if label := likely_label(word, tuple(worth or given.words), key, worth):
-        return label
-    grade = likely_label(word, GRADES, key)
-    if not worth or grade is None:
-        return None
-    alike = [label for label, each in worth.items() if each == 1 - GRADES.index(grade) / 2]
-    return alike[0] if alike else None
-
-
-def _score(
-    given: _Schema,
-    key: str,
-    plain: str,
-    part: Mapping[str, Any],
-    choices: list[Any] | None,
-    known: Slot | None,
-) -> Slot:
-    words = given.words
-    if isinstance(known, Label) and all(word.isdecimal() for word in words.values()):
-        completed = given.contract.completed(words)
-        numbers = {label: int(word) for label, word in completed.items()}
-        if _allows(part, choices, numbers.values()):
-            return Label(numbers)
-    if not isinstance(known, Score) and plain not in (VERDICTS - NOMINAL) | CONFIDENCES:
-        _refuse_unknown(given, key)
-    values = tuple(sorted({each for each in choices or () if not isinstance(each, bool)}))
-    is_integer = part.get("type") == "integer"
-    low: Any = part.get("minimum")
-    high: Any = part.get("maximum")
-    if is_integer and not all(float(each).is_integer() for each in values if _is_number(each)):
-        given.refuse("its values are no integers", key)
-    if values:
-        low, high = values[0], values[-1]
-    elif isinstance(known, Score) and (low is None or high is None):
-        low, high = (known.low if low is None else low), (known.high if high is None else high)
-        values, is_integer = known.values, is_integer or known.is_integer
-    if part.get("exclusiveMinimum") is not None or part.get("exclusiveMaximum") is not None:
-        given.refuse("exclusive bounds are not supported: give minimum and maximum", key)
-    if is_integer and _is_number(low) and _is_number(high):
-        low, high = math.ceil(low), math.floor(high)
-    if not (_is_number(low) and _is_number(high) and low < high):
-        given.refuse(
-            "its scale is not told: give minimum and maximum, up to 1e9, or an enum of at least "
-            "two numbers",
-            key,
-        )
-    return Score(
-        low, high, is_integer, values, is_confidence=plain in CONFIDENCES and known is None
-    )
-
-
-def _is_longer_scale(given: _Schema, choices: Iterable[str]) -> bool:
-    """Tell whether letters or numbers go on beside the script's own, as in grades from A to F.
-
-    On such a scale the script's word for a wrong answer may be a good grade.
-    """
-    known = {*given.words.values(), *(word for _, word in _words_of_others(given))}
-    return any(len(each) == 1 or each.isdecimal() for each in {*choices} - known)
-
-
-def _words_of_others(given: _Schema) -> list[tuple[str, str]]:
-    """List labels without a word of the script, with the words of other scripts of its task."""
-    alike = (each for each in CHAT_CONTRACTS if each.task == given.contract.task)
-    words = (item for contract in alike for item in contract.words.items())
-    return [(label, word) for label, word in words if label not in given.words]
-
-
-def _allows(part: Mapping[str, Any], choices: list[Any] | None, numbers: Iterable[int]) -> bool:
-    """Tell whether a schema's values and bounds let all these numbers be written."""
-    low: Any = part.get("minimum")
-    high: Any = part.get("maximum")
-    return all(
-        (choices is None or number in choices)
-        and not (_is_number(low) and number < low)
-        and not (_is_number(high) and number > high)
-        for number in numbers
-    )
+def _without(part: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != name}
 
 
 def _is_number(value: Any) -> bool:

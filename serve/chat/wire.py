@@ -129,9 +129,8 @@ class ReplyFrame:
 
     def finish_reason(self, ending: Ending) -> str:
         """Say how the reply ended."""
-        return (
-            "tool_calls" if self.tool and ending.finish_reason == "stop" else ending.finish_reason
-        )
+        is_call = self.tool and ending.finish_reason == "stop"
+        return "tool_calls" if is_call else ending.finish_reason
 
     def logprobs(self, pieces: list[Piece]) -> dict[str, Any] | None:
         """Build ``logprobs`` of a choice: one entry per piece."""

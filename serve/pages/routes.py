@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from itertools import product
@@ -17,9 +17,10 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evaluation.report.reliability import HEADING, unmeasured_tasks
+from evaluation.report.reliability import HEADING, REPORT_FILE, unmeasured_tasks
 from evaluation.report.reliability import JSON as RELIABILITY
 from judging.errors import CustosError
+from judging.files.records import known_object
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, choose_judge, familiarity
 from judging.tasks import JudgeTask, get_task
@@ -33,7 +34,7 @@ DEFAULT_TASK = JudgeRequest.model_fields["task"].default
 def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
     """Choose a row of a task under a rubric that one of the judges knows.
 
-    It is the task's own example where that can be, and where no judge knows any rubric.
+    It is the task's own example if that fits, or if no judge knows any rubric.
     """
     judges = list(judges)
     for rubric, row in task.rows_by_rubric().items():
@@ -55,11 +56,8 @@ def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
         rubrics = {task.rubric(JudgeRequest.model_validate({**row, **choice})) for row in rows}
         return any(knows(judge, task, rubric) for rubric in rubrics)
 
-    modes = get_args(ReferenceMode)
-    choices = [
-        {"variant": variant, "reference_mode": mode}
-        for variant, mode in product(task.variants, modes)
-    ]
+    pairs = product(task.variants, get_args(ReferenceMode))
+    choices = ({"variant": variant, "reference_mode": mode} for variant, mode in pairs)
     return list(filter(is_known, choices))
 
 
@@ -76,7 +74,7 @@ def headline_judge(judges: Mapping[str, Judge]) -> str:
 
 
 def headline_example(judges: Mapping[str, Judge]) -> dict[str, Any]:
-    """Choose a row that the headline judge takes, of a task that it was measured on if there is."""
+    """Choose a row for the headline judge, of a task that it was measured on if there is one."""
     judge = judges[headline_judge(judges)]
     unmeasured = unmeasured_tasks(judge.folder, judge.tasks)
     names = [task for task in judge.tasks if task not in unmeasured] or list(judge.tasks)
@@ -154,10 +152,8 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
                     "variants": task.variants,
                     "pair": task.num_responses == 2,
                     "critique": task.critique is not None,
-                    "question": "question" in task.required,
-                    "references": "references" in task.required,
-                    "criteria": "criteria" in task.required,
                     "modes": task.has_reference_modes,
+                    "required": task.required,
                 }
                 for task in map(get_task, served_tasks(service.judges))
             },
@@ -194,19 +190,18 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
     """
     description = judge.describe()
     packages = description.pop("packages")
-    report: dict[str, Any] | None = None
+    report: dict[str, Any] = {}
+    reliability: dict[str, Any] = {}
     notes: list[list[str]] = []
     if judge.folder:
-        try:
-            report = json.loads((judge.folder / "report.json").read_text(encoding="utf-8"))
+        reliability = _reliability(known_object(judge.folder / RELIABILITY))
+        with suppress(OSError, ValueError):
             readme = (judge.folder / "README.md").read_text(encoding="utf-8")
-            notes = _paragraphs(readme.partition(HEADING)[0])
-        except (OSError, ValueError):
-            report = None
-    reliability = _reliability(judge.folder) if judge.folder else None
+            report = known_object(judge.folder / REPORT_FILE)
+            notes = _paragraphs(readme.partition(HEADING)[0]) if report else []
     # Its card begins with "LoRA judge on ... for ...".
     sentence = re.split(r"(?<=[.?]) ", "".join(notes[0] if notes else ()))[0]
-    attacks = [each for each in (reliability or {}).get("attacks", ()) if each["is_attack"]]
+    attacks = [each for each in reliability.get("attacks", ()) if each["is_attack"]]
     return {
         "name": name,
         "tasks": list(judge.tasks),
@@ -218,28 +213,24 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
             if key not in ("name", "tasks", "instructions") and value not in (None, "")
         },
         "unmeasured": unmeasured_tasks(judge.folder, judge.tasks) if report else [],
-        "n": report["n"] if report else None,
+        "n": report.get("n"),
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),
         "notes": notes,
-        "cautions": [*(report or {}).get("cautions", ()), *(reliability or {}).get("cautions", ())],
+        "cautions": [*report.get("cautions", ()), *reliability.get("cautions", ())],
         "about": sentence.partition(" for ")[2],
         "reliability": reliability,
     }
 
 
-def _reliability(folder: Path) -> dict[str, Any] | None:
-    """Read the cells of the reliability card in a judge's folder; ``None`` if there is none."""
-    try:
-        known = json.loads((folder / RELIABILITY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return {
+def _reliability(known: dict[str, Any]) -> dict[str, Any]:
+    """Format the cells of a reliability card; empty if there is none."""
+    return known and {
         "data": [
             {
                 "name": name,
-                "n": measured["n"],
                 "cells": [
+                    (f"{measured['n']:,}", ""),
                     *(_cell(measured["metrics"].get(key)) for key in RELIABILITY_MEASURES),
                     _cell((measured["abstention"] or {}).get("kept")),
                     _cell((measured["abstention"] or {}).get("error")),
@@ -253,8 +244,11 @@ def _reliability(folder: Path) -> dict[str, Any] | None:
                 "name": family.replace("_", " "),
                 "is_attack": kind == "attacks",
                 "rate": measured["called_correct"]["value"] or 0,
-                "n": measured["called_correct"]["n"],
-                "cells": [_cell(measured["called_correct"])],
+                "cells": [
+                    (f"{measured['called_correct']['n']:,}", ""),
+                    _cell(measured["called_correct"]),
+                    ("0" if kind == "attacks" else "1", ""),
+                ],
             }
             for kind in ("attacks", "controls")
             for family, measured in ((known["attacks"] or {}).get(kind) or {}).items()

@@ -12,14 +12,12 @@ from itertools import product
 
 from clients.chat import Completions
 from clients.pool import PoolConnection, ServerPool
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen
-from tests.clients.made_up import server
+from tests.clients.fake_server import FakeServer, Say
+from tests.clients.made_up import kill_after, server
 
 PROMPTS, AT_ONCE = 96, 4
 SECONDS = 1.0
 """Seconds of a call to a healthy server."""
-DIES_AT = 4
-"""Call at which a server is killed."""
 REPLY = json.dumps({"choices": [{"text": ""}]})
 
 
@@ -27,18 +25,11 @@ def measure(is_slow: bool, is_killed: bool) -> None:
     """Print the time of all prompts, that of the longest, and how many calls each server had."""
     with ExitStack() as stack:
         healthy, slow, killed = (stack.enter_context(FakeServer().running()) for _ in range(3))
-
-        def die(seen: Seen) -> Say | str:
-            if len(killed.seen) >= DIES_AT:
-                killed.kill()
-                return RESET
-            return Say(body=REPLY, delay=SECONDS)
-
         healthy.answer = slow.answer = killed.answer = lambda seen: Say(body=REPLY, delay=SECONDS)
         if is_slow:
             slow.answer = lambda seen: Say(body=REPLY, delay=10 * SECONDS)
         if is_killed:
-            killed.answer = die
+            kill_after(killed, 3)
         servers = (healthy, slow, killed)
         pool = ServerPool([server(each, concurrency=AT_ONCE) for each in servers])
         start = time.monotonic()

@@ -1,6 +1,5 @@
 """Conversations: what is sent and comes back, their keys, faults that pass, stay or are refused."""
 
-import asyncio
 import base64
 import json
 import logging
@@ -19,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from clients.chat import ChatClient, ChatToken, Prices, Reply, TokenLogprob, Usage
+from clients.chat import ChatToken, Prices, Reply, TokenLogprob, Usage, ask_all
 from clients.connection import ModelServer, RequestRefused, ServerRefusal
 from clients.kept_verdicts import request_key
 from clients.messages import Decoding, item_key, one_user_turn, picture_url
@@ -80,15 +79,9 @@ def test_concurrency_is_bounded_and_used_and_one_bad_item_stops_no_other(fake: F
     fake.answer = answer
     fake.faults.extend([Say(500), RESET, Say(429)])
     outcomes: dict[str, Reply | CustosError] = {}
-
-    async def all_of_them() -> None:
-        async with ChatClient(keyed(fake, concurrency=4), Decoding()) as client:
-            await client.complete_all(
-                (item(str(i), f"say {i}") for i in range(30)),
-                lambda asked, outcome: outcomes.__setitem__(asked.id, outcome),
-            )
-
-    asyncio.run(all_of_them())
+    items = [item(str(i), f"say {i}") for i in range(30)]
+    to = keyed(fake, concurrency=4)
+    ask_all(to, Decoding(), items, lambda asked, said: outcomes.update({asked.id: said}))
     assert fake.most_in_flight == 4
     assert isinstance(outcomes.pop("3"), RequestRefused)
     said = {id: each.text for id, each in outcomes.items() if isinstance(each, Reply)}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clients.connection import ServerRefusal
-from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
+from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from serve.calls.limits import Limits
@@ -25,10 +25,6 @@ KEY = "a-key-for-these-tests-0123456789"
 
 def address(fake: FakeServer) -> str:
     return fake.url.removesuffix("/v1")
-
-
-def slowly(seen: Seen) -> Say:
-    return verdicts_on(seen, delay=0.1)
 
 
 def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequest:
@@ -140,7 +136,7 @@ def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeSer
 
             return await asyncio.gather(*map(grade_one, range(60)))
 
-    fake.answer = slowly
+    fake.answer = lambda seen: verdicts_on(seen, delay=0.1)
     assert asyncio.run(grade_all(address(fake))) == [str(n) for n in range(60)]
     assert fake.most_in_flight == 8
     fake.seen.clear()
@@ -228,14 +224,17 @@ def test_fingerprints_tell_judges_and_versions_apart(
             fingerprints.append(JudgeClient(url).fingerprint(request(1)))
     with serving_judges({"first": FakeJudge("a"), "second": FakeJudge("b")}) as url:
         any_judge = JudgeClient(url)
-        fingerprints += [client.fingerprint(request(1)) for client in
-                         (any_judge, JudgeClient(url, judge="second"))]  # fmt: skip
+        clients = (any_judge, JudgeClient(url, judge="second"))
+        fingerprints += [client.fingerprint(request(1)) for client in clients]
         with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
     assert len(set(fingerprints)) == 4
     card = {"name": "qs", "tasks": ["hieval-qs"], "adapter": "abc", "measured": ["accuracy .8"]}
-    cards = (card, card | {"measured": ["accuracy .9"]}, card | {"adapter": "def"})
-    digests = {digest_of_judges([each], request(1), "here") for each in cards}
+    changes: list[dict[str, Any]] = [{}, {"measured": ["accuracy .9"]}, {"adapter": "def"}]
+    digests = set()
+    for change in changes:
+        any_judge.judges = [card | change]
+        digests.add(any_judge.fingerprint(request(1)))
     assert len(digests) == 2, "a new reliability card makes no other judge"
 
 

@@ -4,7 +4,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -19,9 +19,9 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone
 from serve.queue.service import Service
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen
+from tests.clients.fake_server import FakeServer, Say, Seen
+from tests.clients.made_up import kill_after, unless, verdicts_on
 from tests.clients.made_up import server as server_of
-from tests.clients.made_up import verdicts_on
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.serve.sockets import serving
 
@@ -32,7 +32,7 @@ FAST = 0.02
 
 def requests(count: int) -> list[JudgeRequest]:
     return [
-        JudgeRequest(id=str(n), question="Which?", references=("a",), responses=("a",))
+        JudgeRequest(id=str(n), question="Which?", references=("a",), responses=(f"a{n}",))
         for n in range(count)
     ]
 
@@ -74,26 +74,6 @@ def test_work_is_shared_and_nothing_is_asked_twice(
     calls = [seen.body for server in servers for seen in server.seen if seen.path == "/judge"]
     rows = Counter(row["id"] for body in calls for row in body["requests"])
     assert rows == Counter(str(n) for n in range(240))
-
-
-def unless(server: FakeServer, fault: Callable[[Seen, int], Say | str | None]) -> None:
-    """Have a server fail some of its calls for work, which the fault is given with their number."""
-    answer = server.answer
-
-    def answer_or_fail(seen: Seen) -> Say | str:
-        number = sum(each.path != "/judges" for each in server.seen)
-        return (seen.path != "/judges" and fault(seen, number)) or answer(seen)
-
-    server.answer = answer_or_fail
-
-
-def kill_after(server: FakeServer, calls: int) -> None:
-    def die(_: Seen, number: int) -> str | None:
-        if number > calls:
-            server.kill()
-        return RESET if number > calls else None
-
-    unless(server, die)
 
 
 def test_a_pool_learns_once_how_many_rows_a_service_takes(
@@ -175,10 +155,6 @@ MODEL_CALL = 0.2
 """Seconds of a call to a healthy model server."""
 
 
-def asked(count: int) -> list[JudgeRequest]:
-    return [one.model_copy(update={"responses": (f"a{one.id}",)}) for one in requests(count)]
-
-
 def score(seen: Seen) -> Say:
     """Answer as vLLM does, with log-probabilities that depend on the prompt and the token alone."""
     choices = []
@@ -207,49 +183,38 @@ def models(servers: list[FakeServer]) -> list[FakeServer]:
     return servers
 
 
-def pooled(models: Sequence[FakeServer], backbone: Backbone, concurrency: int = 4) -> Judge:
+def pooled(models: Sequence[FakeServer], backbone: Backbone) -> Judge:
     first, *others = models
     judge = remote_judge(
-        server_of(first, concurrency=concurrency), backbone.name, [fake.url for fake in others]
+        server_of(first, concurrency=4), backbone.name, [fake.url for fake in others]
     )
     for fake in models:
         fake.seen.clear()
     return judge
 
 
-@pytest.fixture
-def alone(backbone: Backbone) -> Iterator[Judge]:
-    """The same judge on a single server."""
-    with FakeServer().running() as fake:
-        answer_after(fake, 0)
-        yield remote_judge(server_of(fake), backbone.name)
-
-
-def assert_judged(found: Sequence[Verdict], alone: Judge, count: int) -> None:
-    """Compare verdicts with those of a single server."""
-    for one, other in zip(found, alone.grade(asked(count)), strict=True):
-        assert (one.id, one.status) == (other.id, "scored")
-        assert one.probabilities == pytest.approx(other.probabilities)
-
-
 def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
-    models: list[FakeServer], backbone: Backbone, alone: Judge
+    fake: FakeServer, models: list[FakeServer], backbone: Backbone
 ) -> None:
     """Through the service in front of the servers, as a client sees it."""
     judge = EngineOptions(
-        "openai", base_url=[fake.url for fake in models], concurrency=4, deadline=60
+        "openai", base_url=[each.url for each in models], concurrency=4, deadline=60
     ).load_judge(f"m={backbone.name}")
     answer_after(models[1], 10 * MODEL_CALL)
     kill_after(models[2], len(models[2].seen) + 3)
-    for fake in models:
-        fake.seen.clear()
+    for each in models:
+        each.seen.clear()
     with serving(Service(load_named_judges({"m": "m"}, lambda _: judge))) as client:
-        body = {"requests": [one.model_dump(mode="json") for one in asked(48)]}
+        body = {"requests": [one.model_dump(mode="json") for one in requests(48)]}
         reply = client.post("/judge", json=body).json()
         found = [Verdict.model_validate(verdict) for verdict in reply["verdicts"]]
         asked_when_dead = len(models[2].seen)
         again = client.post("/judge", json=body | {"requests": body["requests"][:1]}).json()
-    assert_judged(found, alone, 48)
+    answer_after(fake, 0)
+    alone = remote_judge(server_of(fake), backbone.name)
+    for one, other in zip(found, alone.grade(requests(48)), strict=True):
+        assert (one.id, one.status) == (other.id, "scored")
+        assert one.probabilities == pytest.approx(other.probabilities)
     assert len(models[1].seen) < len(models[0].seen) / 2
     assert again["verdicts"][0]["status"] == "scored"
     assert len(models[2].seen) == asked_when_dead, "it is left out for a while"
@@ -261,19 +226,19 @@ def test_refusals_are_told_and_asked_nowhere_else(
     judge = pooled(models, backbone)
     for fake in models:
         fake.answer = lambda seen: Say(400, "too long")
-    assert [verdict.status for verdict in judge.grade(asked(1))] == ["invalid"]
+    assert [verdict.status for verdict in judge.grade(requests(1))] == ["invalid"]
     assert sum(len(fake.seen) for fake in models) == 1
     for fake in models:
         fake.answer = lambda seen: Say(status=401)
     with pytest.raises(ServerRefusal, match="needs an API key"):
-        list(judge.grade(asked(3)))
+        list(judge.grade(requests(3)))
     with pytest.raises(ServerRefusal, match="needs an API key"):
         pooled(models, backbone)
 
 
 def test_unlike_model_servers_are_refused(models: list[FakeServer], backbone: Backbone) -> None:
     there, back = pooled(models, backbone), pooled(models[::-1], backbone)
-    [request] = asked(1)
+    [request] = requests(1)
     assert there.fingerprint(request) == back.fingerprint(request)
     assert there.fingerprint(request) != pooled(models[:2], backbone).fingerprint(request)
     models[1].answer = VllmReplies(backbone, knows_token_ids=False)

@@ -10,22 +10,19 @@ import argparse
 import datetime
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from tempfile import TemporaryFile
 
-import httpx
 import typer
 
+from experiments.cost.service_load import CUSTOS, running
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.harness.program import Row
 from tests.harness.tools import ROOT, TOOLS, Tool
@@ -37,6 +34,7 @@ HEAD = ("tool", "asked by", *CASES, "ms a call")
 WORST = ("pass", "partial", "error", "fail")
 """Outcomes of wrong answers, the worst first."""
 MARKS = {"pass": "pass", "partial": "0.5", "fail": "fail", "error": "error"}
+SERVE = (*CUSTOS, "serve", "--port")
 LIMIT_S = 900
 START = """
 import runpy, sys
@@ -92,36 +90,6 @@ def build(tool: Tool) -> None:
     size = sum(path.stat().st_size for path in tool.environment.rglob("*") if path.is_file())
     seconds = time.perf_counter() - start
     typer.echo(f"{tool.name}: built in {seconds:.0f} s, {size / 1e6:.0f} MB", err=True)
-
-
-@contextmanager
-def served(address: str | None) -> Iterator[str]:
-    """Run ``custos serve``, unless there is an address; yield the address."""
-    if address:
-        yield address
-        return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = (Path(sys.executable).with_name("custos"), "serve", "--port", str(port))
-    with TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as service:
-        try:
-            url = f"http://127.0.0.1:{port}"
-            while not _is_ready(url):
-                if service.poll() is not None:
-                    log.seek(0)
-                    raise RuntimeError(log.read().decode())
-                time.sleep(0.5)
-            yield url
-        finally:
-            service.terminate()
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health/ready").is_success
-    except httpx.TransportError:
-        return False
 
 
 class _NoVerdict(BaseHTTPRequestHandler):
@@ -217,7 +185,10 @@ def main() -> None:
     for tool in tools:
         build(tool)
     found: dict[str, list[Row]] = {}
-    with served(given.url) as url, failing() as dead_url:
+    with ExitStack() as servers:
+        url, dead_url = given.url, servers.enter_context(failing())
+        if url is None:
+            url, _ = servers.enter_context(running(lambda port: [*SERVE, str(port)]))
         for tool in tools:
             failed = conclusions(tool, dead_url, "right")
             failed = [replace(row, case="no verdict") for row in failed]

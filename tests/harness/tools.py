@@ -45,6 +45,7 @@ class Tool:
         return "\n".join((*own, *self.requirements, *CLIENT))
 
 
+GEVAL = ("GEval", "GEval, rubric", "GEval, strict")
 TOOLS = {
     tool.name: tool
     for tool in (
@@ -77,22 +78,16 @@ TOOLS = {
                 "model-graded-closedqa": "custos/promptfoo-closedqa",
                 "g-eval": "custos/promptfoo-geval",
             },
-            errors={
-                "llm-rubric": ("hostile",),
-                "factuality": ("hostile",),
-                "model-graded-closedqa": ("hostile",),
-            },
+            errors=dict.fromkeys(
+                ("llm-rubric", "factuality", "model-graded-closedqa"), ("hostile",)
+            ),
             from_npm=True,
         ),
         Tool(
             "deepeval",
             "4.3.1",
-            prompts={
-                "GEval": "custos/deepeval-geval",
-                "GEval, rubric": "custos/deepeval-geval",
-                "GEval, strict": "custos/deepeval-geval",
-            },
-            errors=dict.fromkeys(("GEval", "GEval, rubric", "GEval, strict"), ("empty", "hostile")),
+            prompts=dict.fromkeys(GEVAL, "custos/deepeval-geval"),
+            errors=dict.fromkeys(GEVAL, ("empty", "hostile")),
         ),
         Tool(
             "ragas",

@@ -55,6 +55,7 @@ class FakeJudge(Judge):
         self.gate = threading.Event()
         self.gate.set()
         self.endless = False
+        self.seen: list[JudgeRequest] = []
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
         self.known_tasks = tasks
@@ -88,13 +89,14 @@ class FakeJudge(Judge):
         is_wanted: Any = None,
     ) -> Iterator[Verdict]:
         batch = list(requests)
+        self.seen += batch
         self.batches.append([request.id for request in batch])
         self.threads.add(threading.current_thread().name)
         self.gate.wait()
         for request in batch:
             time.sleep(self.pause_s)
             if request.mode == "critique" and on_text:
-                for word in re.findall(r"\S+ ?", self.CRITIQUE):
+                for word in re.findall(r"\S+\s?", self.CRITIQUE):
                     on_text(request, Pass(), word)
                 while self.endless:
                     time.sleep(0.001)

@@ -18,7 +18,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from judging import JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
@@ -107,14 +106,10 @@ TASKS = ("hieval-qs", "truthful-pair")
 DOCUMENT = document(TASKS)
 
 
-def part(*paths: str) -> schemathesis.BaseSchema:
-    """Return the document of some paths, for cases to be made from."""
-    return schemathesis.openapi.from_dict(
-        {**DOCUMENT, "paths": {path: DOCUMENT["paths"][path] for path in paths}}
-    )
-
-
-CALLS = part("/judge", "/judges", "/tasks", "/health/ready", "/metrics")
+PATHS = ("/judge", "/judges", "/tasks", "/health/ready", "/metrics")
+CALLS = schemathesis.openapi.from_dict(
+    {**DOCUMENT, "paths": {path: DOCUMENT["paths"][path] for path in PATHS}}
+)
 FEW = settings(
     max_examples=5,
     deadline=None,
@@ -199,18 +194,16 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
             assert accepted == allowed.is_valid(given), given
 
 
-class Carded(FakeJudge):
-    """A judge that knows what a shipped judge knows."""
-
-    def __init__(self, name: str) -> None:
-        card = read_card(SHIPPED / name)
-        super().__init__(name, tuple(card.tasks))
-        self.card = card
+def trained(rubrics: dict[str, tuple[str, ...]]) -> FakeJudge:
+    """A judge that was trained for some rubrics of some tasks."""
+    judge = FakeJudge(tasks=tuple(rubrics))
+    judge.card = card_of(rubrics)
+    return judge
 
 
 @pytest.mark.parametrize("untrained", [False, True])
 def test_listed_variants_and_rubrics_are_those_that_are_accepted(untrained: bool) -> None:
-    judges: dict[str, FakeJudge] = {name: Carded(name) for name in shipped_judges()}
+    judges = {name: trained(read_card(SHIPPED / name).tasks) for name in shipped_judges()}
     if untrained:
         judges["embedded"] = FakeJudge(tasks=task_names())
     with TestClient(create_app(Service(judges))) as client:
@@ -268,39 +261,21 @@ def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
     assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
 
-class RememberingJudge(FakeJudge):
-    def __init__(self, name: str = "fake", tasks: tuple[str, ...] = ()) -> None:
-        super().__init__(name, tasks)
-        self.requests: list[JudgeRequest] = []
-
-    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        self.requests.append(request)
-        return super().verdict_on(request, confidence)
-
-
-def trained(name: str, **tasks: tuple[str, ...]) -> FakeJudge:
-    """A judge that was trained for some rubrics; ``hieval_qs`` stands for ``hieval-qs``."""
-    rubrics = {task.replace("_", "-"): known for task, known in tasks.items()}
-    judge = FakeJudge(name, tuple(rubrics))
-    judge.card = card_of(rubrics)
-    return judge
-
-
 def test_an_example_is_of_a_rubric_that_a_judge_knows() -> None:
     task = get_task("hieval-qs")
-    assert task_example(task, [trained("a", hieval_qs=("plain/any",))]) == task.example_row()
-    row = task_example(task, [trained("a", hieval_qs=("tolerance/all",))])
+    assert task_example(task, [trained({"hieval-qs": ("plain/any",)})]) == task.example_row()
+    row = task_example(task, [trained({"hieval-qs": ("tolerance/all",)})])
     assert (row["variant"], row["reference_mode"]) == ("tolerance", "all")
     assert task_example(task, [FakeJudge()]) == task.example_row()
     assert task_example(task, []) == task.example_row()
-    without = task_example(get_task("truthful-pair"), [trained("p", truthful_pair=("plain",))])
+    without = task_example(get_task("truthful-pair"), [trained({"truthful-pair": ("plain",)})])
     assert "references" not in without
 
 
 def test_the_headline_judge_is_who_grades_a_request_that_names_nothing() -> None:
-    pairs = trained("pairs", truthful_pair=("plain", "reference"))
-    other = trained("other", hieval_ea=("plain/all",), hieval_qs=("plain/all",))
-    headline = trained("headline", hieval_qs=("plain/any",))
+    pairs = trained({"truthful-pair": ("plain", "reference")})
+    other = trained({"hieval-ea": ("plain/all",), "hieval-qs": ("plain/all",)})
+    headline = trained({"hieval-qs": ("plain/any",)})
     judges = {"pairs": pairs, "other": other, "headline": headline}
     assert headline_judge(judges) == "headline"
     assert headline_example(judges)["task"] == "hieval-qs"
@@ -309,7 +284,7 @@ def test_the_headline_judge_is_who_grades_a_request_that_names_nothing() -> None
 
 
 def test_the_headline_example_is_of_a_task_that_the_judge_was_measured_on() -> None:
-    judge = trained("ea", hieval_qs=("plain/all",), hieval_ea=("plain/all",))
+    judge = trained({"hieval-qs": ("plain/all",), "hieval-ea": ("plain/all",)})
     assert headline_example({"ea": judge})["task"] == "hieval-qs", "nothing was measured"
     judge.folder = SHIPPED / "embedded-ea"
     assert headline_example({"ea": judge})["task"] == "hieval-ea"
@@ -317,16 +292,14 @@ def test_the_headline_example_is_of_a_task_that_the_judge_was_measured_on() -> N
 
 def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
     for name in task_names():
-        judge = RememberingJudge(tasks=(name,))
+        judge = FakeJudge(tasks=(name,))
         warm_up(judge)
-        assert [request.task for request in judge.requests] == [name]
+        assert [request.task for request in judge.seen] == [name]
 
 
 def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
-    judge = FakeJudge("narrow", ("hieval-qs",))
-    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
-    narrow = Service({"narrow": judge})
-    with TestClient(create_app(narrow)) as client:
+    judge = trained({"hieval-qs": ("tolerance/any", "tolerance/all")})
+    with TestClient(create_app(Service({"narrow": judge}))) as client:
         [task] = client.get("/tasks").json()["tasks"]
         assert task["variants"] == ["tolerance"]
         assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]

@@ -9,8 +9,8 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -361,17 +361,21 @@ class Tally:
         return f"| {kind} | {self.statuses.total():,} | {', '.join(counts)} | {figures} |"
 
 
+GOOD = call("/judge", json.dumps(row(judge="fake")).encode(), seconds=SPARE_S)
+
+
+@dataclass(eq=False)
 class Fuzzed:
     """A service that is sent inputs, and what became of them."""
 
-    def __init__(self, service: Service, client: httpx.Client, held: Sequence[HeldBytes]) -> None:
-        self.service = service
-        self.client = client
-        self.held = held
-        self.tallies: dict[str, Tally] = {}
-        self.errors: list[str] = []
-        self.good = call("/judge", json.dumps(row(judge="fake")).encode(), seconds=SPARE_S)
-        self.verdict = self.answer_to(self.good)
+    service: Service
+    client: httpx.Client
+    held: Sequence[HeldBytes]
+    log: pytest.LogCaptureFixture
+    tallies: dict[str, Tally] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.verdict = self.answer_to(GOOD)
         assert self.verdict[0] == 200
 
     def answer_to(self, sent: bytes, *, leaves: bool = False) -> tuple[int | str, str, bytes]:
@@ -402,10 +406,12 @@ class Fuzzed:
             assert status in STATUSES, (status, body[:500])
         if body:
             check_answer(int(status), kind, body)
-        assert not self.errors, self.errors.pop()
+        logged = self.log.records
+        assert not [each for each in logged if each.levelno >= logging.ERROR or each.exc_info]
+        self.log.clear()
         assert processor_s < PROCESSOR_S and seconds < DEADLINE_S + SPARE_S
         assert peak_mb < PEAK_MB
-        assert self.answer_to(self.good) == self.verdict
+        assert self.answer_to(GOOD) == self.verdict
 
 
 def check_answer(status: int, kind: str, body: bytes) -> None:
@@ -432,54 +438,33 @@ def strict(text: bytes | str) -> Any:
     return json.loads(text, parse_constant=lambda constant: pytest.fail(f"no JSON: {constant}"))
 
 
-class _Faults(logging.Handler):
-    """Keeps what is logged as an error or with a traceback."""
-
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__()
-        self.faults = faults
-        self.setFormatter(logging.Formatter())
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.levelno >= logging.ERROR or record.exc_info:
-            self.faults.append(self.format(record))
-
-
-@contextmanager
-def fuzzed(tiny: Judge, patch: pytest.MonkeyPatch) -> Iterator[Fuzzed]:
+@pytest.mark.parametrize(
+    "num_inputs", [200, pytest.param(100_000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_hostile_calls_are_answered_within_bounds(
+    num_inputs: int,
+    tiny_folders: Folders,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Send the same inputs each time; ``pytest -s`` shows what became of them."""
     held: list[HeldBytes] = []
 
     def make(*of: Any) -> HeldBytes:
         held.append(HeldBytes(*of))
         return held[0]
 
-    patch.setattr(gate, "HeldBytes", make)
-    service = Service({"fake": BriefJudge(), "tiny": tiny}, Limits(body_seconds=1))
-    with serving(service) as client:
-        run = Fuzzed(service, client, held)
-        handler = _Faults(run.errors)
-        logging.getLogger().addHandler(handler)
-        try:
-            yield run
-        finally:
-            logging.getLogger().removeHandler(handler)
-
-
-@pytest.mark.parametrize(
-    "num_inputs", [200, pytest.param(100_000, marks=pytest.mark.slow)], ids=["few", "many"]
-)
-def test_hostile_calls_are_answered_within_bounds(
-    num_inputs: int, tiny_folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Send the same inputs each time; ``pytest -s`` shows what became of them."""
+    monkeypatch.setattr(gate, "HeldBytes", make)
     tiny = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    service = Service({"fake": BriefJudge(), "tiny": tiny}, Limits(body_seconds=1))
     options = settings(
         max_examples=PART,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    with fuzzed(tiny, monkeypatch) as run:
+    with serving(service) as client:
+        run = Fuzzed(service, client, held, caplog)
         for number in range(num_inputs // PART):
             seed(number)(options(given(inputs())(run.check)))()
             if number == 0:  # by now all is loaded

@@ -110,6 +110,20 @@ def serve(
         yield process, address
 
 
+def accepted(count: int) -> str:
+    """The line of the metrics after so many requests."""
+    return f'judge_requests_total{{outcome="accepted"}} {count}.0'
+
+
+async def drain_after(count: int, client: httpx.AsyncClient, process: Fork) -> None:
+    """Send a signal once so many requests are accepted, and wait until no more are."""
+    while accepted(count) not in (await client.get("/metrics")).text:
+        await asyncio.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    while (await client.get("/health/ready")).status_code == 200:
+        await asyncio.sleep(0.01)
+
+
 def is_ready(address: str) -> bool:
     try:
         # Certificates, which take long to read, are not needed.
@@ -145,7 +159,7 @@ def test_a_shipped_judge_starts_without_notices_of_libraries(tmp_path: Path) -> 
 
 def test_a_signal_in_mid_load_loses_no_accepted_request(tmp_path: Path) -> None:
     """Fifty calls are accepted before the signal, and graded after it."""
-    gate, accepted = tmp_path / "gate", 'judge_requests_total{outcome="accepted"} 50.0'
+    gate = tmp_path / "gate"
 
     async def post(client: httpx.AsyncClient, number: int) -> tuple[int, str]:
         try:
@@ -164,11 +178,7 @@ def test_a_signal_in_mid_load_loses_no_accepted_request(tmp_path: Path) -> None:
                 calls.append(asyncio.create_task(post(client, number)))
                 await asyncio.sleep(0.001)
                 if number == 49:
-                    while accepted not in (await client.get("/metrics")).text:
-                        await asyncio.sleep(0.01)
-                    process.send_signal(signal.SIGTERM)
-                    while (await client.get("/health/ready")).status_code == 200:
-                        await asyncio.sleep(0.01)
+                    await drain_after(50, client, process)
             while not any(call.done() and call.result()[0] == 503 for call in calls):
                 await asyncio.sleep(0.01)
             gate.touch()
@@ -187,19 +197,11 @@ def test_a_signal_in_mid_load_loses_no_accepted_request(tmp_path: Path) -> None:
 def test_a_second_signal_answers_what_is_left() -> None:
     """100 accepted calls, of which the judge, busy in native code, grades none."""
 
-    async def post(client: httpx.AsyncClient) -> httpx.Response:
-        return await client.post("/judge", json=row())
-
     async def load(address: str, process: Fork) -> list[httpx.Response]:
         limits = httpx.Limits(max_connections=400)
         async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
-            calls = [asyncio.create_task(post(client)) for _ in range(100)]
-            accepted = 'judge_requests_total{outcome="accepted"} 100.0'
-            while accepted not in (await client.get("/metrics")).text:
-                await asyncio.sleep(0.05)
-            process.send_signal(signal.SIGTERM)
-            while (await client.get("/health/ready")).status_code == 200:
-                await asyncio.sleep(0.05)
+            calls = [asyncio.create_task(client.post("/judge", json=row())) for _ in range(100)]
+            await drain_after(100, client, process)
             process.send_signal(signal.SIGINT)
             return await asyncio.gather(*calls)
 
@@ -218,8 +220,7 @@ def test_a_drain_lasts_as_long_as_the_longest_deadline() -> None:
     with serve(BusyJudge, "--deadline", "2") as (process, address):
         with ThreadPoolExecutor(1) as pool:
             late = pool.submit(httpx.post, f"{address}/judge", json=row(), timeout=30)
-            accepted = 'judge_requests_total{outcome="accepted"} 1.0'
-            wait_until(lambda: accepted in httpx.get(f"{address}/metrics").text)
+            wait_until(lambda: accepted(1) in httpx.get(f"{address}/metrics").text)
             process.send_signal(signal.SIGTERM)
             assert late.result().status_code == 504
         assert process.wait(60) == 0
@@ -268,14 +269,14 @@ def test_more_sockets_than_files_neither_end_the_service_nor_fill_the_log() -> N
 def test_a_model_that_hangs_ends_the_process() -> None:
     with serve(HangingJudge, "--watchdog", "6") as (process, address):
         assert httpx.post(f"{address}/judge", json=row()).status_code == 200
-        with httpx.Client(base_url=address, timeout=30) as client:
-            call = threading.Thread(target=_post_in_vain, args=(client, row("hang")))
-            call.start()
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(httpx.post, f"{address}/judge", json=row("hang"), timeout=30)
             wait_until(lambda: not is_ready(address))
             assert httpx.get(f"{address}/health/ready").json() == {"status": "stalled"}
             assert httpx.post(f"{address}/judge", json=row()).status_code == 503
             assert process.wait(60) == 1
-            call.join()
+            with pytest.raises(httpx.TransportError):
+                call.result()
         log = process.stderr
     assert "the model makes no progress for 6 s" in log
     assert "verdict_on" in log
@@ -294,8 +295,7 @@ def test_a_hang_up_reads_keys_again_and_ends_no_call(tmp_path: Path) -> None:
             call = pool.submit(
                 httpx.post, f"{address}/judge", json=row(), headers=alice, timeout=60
             )
-            accepted = 'judge_requests_total{outcome="accepted"} 1.0'
-            wait_until(lambda: accepted in httpx.get(counters).text)
+            wait_until(lambda: accepted(1) in httpx.get(counters).text)
             file.write_text("b" * 16)
             process.send_signal(signal.SIGHUP)
             process.wait_for("access keys read again: key-1")
@@ -363,11 +363,6 @@ def test_no_text_of_a_caller_is_a_line_of_the_log() -> None:
     entry = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ (INFO|WARNING|ERROR) (?!forged)|    ")
     assert [line for line in log.splitlines() if not entry.match(line)] == []
     assert {char for char in log if not char.isprintable()} == {"\n"}
-
-
-def _post_in_vain(client: httpx.Client, body: Any) -> None:
-    with pytest.raises(httpx.TransportError):
-        client.post("/judge", json=body)
 
 
 ROUND = 12

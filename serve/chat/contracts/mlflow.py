@@ -48,11 +48,7 @@ def mlflow_judge() -> Contract:
             PromptLayout(
                 "{lines}",
                 system="Your task: {criterion}.\n\nYou *must* format",
-                labels={
-                    "inputs": "question",
-                    "outputs": "response",
-                    "expectations": "reference",
-                },
+                labels={"inputs": "question", "outputs": "response", "expectations": "reference"},
             ),
         ),
         words={"Pass": "yes", "Fail": "no"},

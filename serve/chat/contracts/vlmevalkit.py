@@ -31,11 +31,7 @@ def mmvet() -> Contract:
         name="mmvet",
         harness="MM-Vet (VLMEvalKit)",
         task="hieval-qs",
-        layouts=(
-            PromptLayout(
-                "| 1.0\n\n{question} | {reference} | {response} | ",
-            ),
-        ),
+        layouts=(PromptLayout("| 1.0\n\n{question} | {reference} | {response} | "),),
         words={"Correct": "1.0", "Partial": "0.5", "Wrong": "0.0"},
         form={"score": Label()},
         body=BODY,

@@ -12,8 +12,7 @@ const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boole
 const task = () => settings.tasks[form.task.value];
 
 /** What a judge takes of a task: its example, and its choices of variant and reference mode. */
-const offer = (judge = form.judge.value) => settings.judges[judge][form.task.value];
-const MODES = { any: "any one reference", "any-partial": "any one reference, partly for a part of it", all: "all references together" };
+const offer = () => settings.judges[form.judge.value][form.task.value];
 
 /** What the fields held when an example was last filled in; later changes are the user's own. */
 let filled = null;
@@ -40,12 +39,11 @@ function whyGrey(name, variant, mode) {
 
 /** Show the fields of the chosen task. */
 function showFields() {
-  const { pair, critique, question, references, criteria, variants } = task();
-  const isShown = { pair, critique, criteria, single: !pair, options: pair || critique, variants: variants.length > 1, modes: task().modes };
+  const { pair, critique, variants, modes, required } = task();
+  const criteria = required.includes("criteria");
+  const isShown = { pair, critique, criteria, single: !pair, options: pair || critique, variants: variants.length > 1, modes };
   for (const part of form.querySelectorAll("[data-for]")) part.hidden = !isShown[part.dataset.for];
-  form.question.required = question;
-  form.references.required = references;
-  form.criteria.required = criteria;
+  for (const name of ["question", "references", "criteria"]) form[name].required = required.includes(name);
   form.response_a.required = form.response_b.required = pair;
 }
 
@@ -67,7 +65,7 @@ function chooseMode() {
   for (const radio of radios) radio.disabled = !takes(form.judge.value, variant, radio.value);
   const refused = task().modes ? radios.filter((radio) => radio.disabled) : [];
   if (radios.some((radio) => radio.checked && radio.disabled)) radios.find((radio) => !radio.disabled).checked = true;
-  document.getElementById("why-mode").textContent = refused.map((radio) => whyGrey(MODES[radio.value], variant, radio.value)).join(" ");
+  document.getElementById("why-mode").textContent = refused.map((radio) => whyGrey(radio.parentElement.textContent.trim(), variant, radio.value)).join(" ");
 }
 
 function chooseJudge() {
@@ -102,7 +100,7 @@ function request() {
   const body = { judge: form.judge.value, task: form.task.value, variant: form.variant.value, question: form.question.value };
   const references = lines(form.references.value);
   if (references.length) body.references = references;
-  if (task().criteria) body.criteria = lines(form.criteria.value);
+  if (task().required.includes("criteria")) body.criteria = lines(form.criteria.value);
   if (references.length && task().modes) body.reference_mode = form.reference_mode.value;
   if (task().pair) {
     Object.assign(body, { response_a: form.response_a.value, response_b: form.response_b.value });

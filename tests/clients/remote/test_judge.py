@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from clients.chat_judge import ChatJudge
@@ -20,7 +19,6 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.engine import UNWANTED
-from judging.scoring.prompts import EncodedPrompt
 from judging.tasks import get_task
 from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
@@ -289,30 +287,18 @@ def test_a_row_with_odd_log_probabilities_fails_alone(
     assert (verdicts[1].message or "").isprintable()
 
 
-LABELS = ("A", "B")
-
-
-@pytest.fixture
-def prompts(here: Judge) -> list[EncodedPrompt]:
-    """Three prompts; the second is the longest."""
-    task = get_task("truthful-pair")
-    requests = [pair(), pair(question="Is it green, as they say?"), pair(question="Is it?")]
-    return here.encoder.encode([(task, request) for request in requests])
-
-
-def is_close(found: object, expected: object) -> bool:
-    return bool(np.array(found) == pytest.approx(np.array(expected), abs=1e-3))
-
-
 def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_server(
-    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
+    fake: FakeServer, there: Judge
 ) -> None:
-    tree = there.encoder.tree(LABELS)
+    task, tree = get_task("truthful-pair"), there.encoder.tree(("A", "B"))
+    questions = ("Is it?", "Is it green, as they say?", "Is it brown?")
+    prompts = there.encoder.encode([(task, pair(question=question)) for question in questions])
     num_sent = len(fake.seen)
     assert there.engine.score(prompts, tree, lambda index: False) == [UNWANTED] * 3
     assert len(fake.seen) == num_sent
     first, *others = there.engine.score(prompts, tree, lambda index: index == 0)
-    assert others == [UNWANTED] * 2 and is_close(first, there.engine.score(prompts, tree)[0])
+    assert others == [UNWANTED] * 2
+    assert first == pytest.approx(there.engine.score(prompts, tree)[0], abs=1e-3)
     fake.answer = lambda seen: RESET
     with pytest.raises(CustosError, match="2 tries"):
         there.engine.score(prompts, tree, lambda index: index == 2)

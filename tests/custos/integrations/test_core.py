@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from custos.integrations._core import Grader, NoLabel, grader_of, text_in
+from custos.integrations._core import Grader, NoLabel, text_in
 from custos.integrations.lm_eval import answer_scorer
 from custos.integrations.openevals import answer_evaluator, async_answer_evaluator
 from custos.integrations.promptfoo import answer_assertion
@@ -211,7 +211,6 @@ def test_a_service_is_asked_by_its_address_and_gives_the_same() -> None:
     with serving_judges({"fake": judge}) as url:
         grader = Grader(url)
         assert Grader(url).judge is grader.judge
-        assert grader_of(grader, {}) is grader
         assert grader.grade(QUESTION, "Elbe", RIGHT).passed
         assert not grader.grade(QUESTION, "Elbe", WRONG).passed
         with pytest.raises(NoLabel):

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from serve.queue.service import Service
 from tests.serve.chat.made_up import KnowingJudge
-from tests.serve.sockets import serving_judges
+from tests.serve.sockets import serving
 
 
 @pytest.fixture(scope="session")
@@ -15,13 +16,7 @@ def judge() -> KnowingJudge:
 
 
 @pytest.fixture(scope="session")
-def address(judge: KnowingJudge) -> Iterator[str]:
-    """A service with one judge of every task, and an alias."""
-    with serving_judges({"knowing": judge}, aliases={"gpt-4o": "custos/qa"}) as address:
-        yield address
-
-
-@pytest.fixture(scope="session")
-def http(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=20) as client:
+def http(judge: KnowingJudge) -> Iterator[httpx.Client]:
+    """A client of a service with one judge of every task, and an alias."""
+    with serving(Service({"knowing": judge}), aliases={"gpt-4o": "custos/qa"}) as client:
         yield client

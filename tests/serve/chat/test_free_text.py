@@ -21,11 +21,10 @@ from serve.chat.messages import parse_chat
 from serve.chat.replies import sampling_of
 from serve.queue.service import Service
 from tests.conftest import Folders
-from tests.serve.chat.made_up import user
+from tests.serve.chat.made_up import URL, user
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import serving, serving_judges, wait_until
+from tests.serve.sockets import serving, wait_until
 
-URL = "/v1/chat/completions"
 FAULTS = [
     (FieldError("images", "data URL is not a readable picture"), 422, "images: data URL"),
     (RequestRefused("text: the server answered 400: secret"), 422, "cannot read"),
@@ -45,12 +44,11 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
 
     monkeypatch.setattr("serve.chat.replies.complete", complete)
     request_body = {"model": "plain", "messages": user("Go on.")}
-    headers = {"X-Request-ID": "call-9"}
-    with serving_judges({"plain": FakeJudge("plain")}) as address:
-        with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
-            answers = [http.post(URL, json={**request_body, "stream": on}) for on in (False, True)]
-            begins = True
-            streamed = http.post(URL, json={**request_body, "stream": True})
+    with serving(Service({"plain": FakeJudge("plain")})) as http:
+        http.headers["X-Request-ID"] = "call-9"
+        answers = [http.post(URL, json={**request_body, "stream": on}) for on in (False, True)]
+        begins = True
+        streamed = http.post(URL, json={**request_body, "stream": True})
     for answer in answers:
         assert answer.status_code == status
         assert says in answer.json()["error"]["message"]
@@ -62,17 +60,6 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
     for text in (*(answer.text for answer in answers), streamed.text):
         assert "secret" not in text
         assert "call-9" in text or says.startswith("images")
-
-
-def test_a_backbone_known_only_by_its_words_is_not_offered_for_free_text() -> None:
-    judge = FakeJudge("far")
-    judge.engine = type("Words", (), {"posterior": "approximate"})()
-    with serving_judges({"far": judge}) as address, httpx.Client(base_url=address) as http:
-        names = {model["id"] for model in http.get("/v1/models").json()["data"]}
-        assert "custos/qa" in names
-        assert "far" not in names
-        answer = http.post(URL, json={"model": "far", "messages": user("Go on.")})
-        assert answer.status_code == 404
 
 
 @pytest.mark.parametrize(

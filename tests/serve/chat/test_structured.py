@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -26,17 +27,18 @@ from serve.chat.contract import (
 )
 from serve.chat.slots import Decision, object_pieces
 from serve.chat.structured import form_of_schema
+from serve.queue.service import Service
 from tests.judging.tasks.made_up import declare
-from tests.serve.chat.made_up import HIJACK, KnowingJudge, body, qa
+from tests.serve.chat.made_up import HIJACK, KnowingJudge, ask, body, qa, refused, text_of
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import serving_judges
+from tests.serve.sockets import serving
 
 QA = CHAT_CONTRACTS.get("qa")
 WORDS = {"Correct": "C", "Wrong": "I"}
 SCALE = {"minimum": 0, "maximum": 10}
 
 
-def form(*names: str, contract: Any = QA, root: Any = None, **properties: Any) -> dict[str, Any]:
+def form(contract: Any = QA, root: Any = None, **properties: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, **(root or {})}
     return form_of_schema(schema, "s", contract, contract.words, contract.form)
 
@@ -46,8 +48,8 @@ def decision(p: float, label: str | None = None, critique: str | None = None) ->
     return Decision(label, {"Correct": p, "Wrong": 1 - p}, QA.worth, critique)
 
 
-def written(slots: Any, made: Decision) -> str:
-    return "".join(piece.text for piece in object_pieces(slots, made, WORDS))
+def written(slots: Any, made: Decision, words: Mapping[str, str] = WORDS) -> str:
+    return "".join(piece.text for piece in object_pieces(slots, made, words))
 
 
 def filled(slots: Any, made: Decision) -> dict[str, Any]:
@@ -133,44 +135,43 @@ def test_a_verdict_fills(part: Any, right: Any, wrong: Any) -> None:
 )
 def test_what_nobody_tells_is_refused(key: str, part: Any) -> None:
     root = {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as caught:
         form(root=root, **{"pass": {"type": "boolean"}, key: part})
-    assert refused.value.status == 422
-    assert refused.value.field == f"s.properties.{key}"
+    assert (caught.value.status, caught.value.field) == (422, f"s.properties.{key}")
+
+
+BOOLEAN, WORD = {"type": "boolean"}, {"enum": ["yes", "no"]}
+INTEGER, NUMBER = ({"type": kind, **SCALE} for kind in ("integer", "number"))
 
 
 @pytest.mark.parametrize(
-    ("part", "description"),
+    ("part", "description", "is_turned"),
     [
-        ({"type": "boolean"}, "True if the response contains a hallucination."),
-        ({"type": "boolean"}, "whether the answer is wrong"),
-        ({"type": "boolean"}, "False if it is correct, true otherwise"),
-        ({"enum": ["yes", "no"]}, "yes when there are mistakes"),
-        ({"type": "integer", **SCALE}, "0 is perfect, 10 is the worst"),
-        ({"type": "number", **SCALE}, "How wrong the answer is"),
-        ({"type": "number", **SCALE}, "Lower is better"),
+        (BOOLEAN, "True if the response contains a hallucination.", True),
+        (BOOLEAN, "whether the answer is wrong", True),
+        (BOOLEAN, "False if it is correct, true otherwise", True),
+        (WORD, "yes when there are mistakes", True),
+        (INTEGER, "0 is perfect, 10 is the worst", True),
+        (NUMBER, "How wrong the answer is", True),
+        (NUMBER, "Lower is better", True),
+        (BOOLEAN, "True if the answer is correct, false if it is wrong", False),
+        (BOOLEAN, "False if wrong, true if right", False),
+        (BOOLEAN, "True if it has no errors", False),
+        (INTEGER, "0 is the worst, 10 is the best", False),
+        (NUMBER, "Correctness, from 0 (wrong) to 10 (right)", False),
+        (NUMBER, "A score", False),
     ],
 )
-def test_a_description_may_turn_a_neutral_name_round(part: Any, description: str) -> None:
-    with pytest.raises(ApiError) as refused:
-        form(result={**part, "description": description})
-    assert refused.value.field == "s.properties.result"
-
-
-@pytest.mark.parametrize(
-    ("part", "description"),
-    [
-        ({"type": "boolean"}, "True if the answer is correct, false if it is wrong"),
-        ({"type": "boolean"}, "False if wrong, true if right"),
-        ({"type": "boolean"}, "True if it has no errors"),
-        ({"type": "integer", **SCALE}, "0 is the worst, 10 is the best"),
-        ({"type": "number", **SCALE}, "Correctness, from 0 (wrong) to 10 (right)"),
-        ({"type": "number", **SCALE}, "A score"),
-    ],
-)
-def test_a_description_may_say_what_the_name_says(part: Any, description: str) -> None:
-    slots = form(result={**part, "description": description})
-    right, wrong = (filled(slots, decision(p))["result"] for p in (0.9, 0.1))
+def test_a_description_may_turn_a_neutral_name_round(
+    part: Any, description: str, is_turned: bool
+) -> None:
+    result = {**part, "description": description}
+    if is_turned:
+        with pytest.raises(ApiError) as caught:
+            form(result=result)
+        assert caught.value.field == "s.properties.result"
+        return
+    right, wrong = (filled(form(result=result), decision(p))["result"] for p in (0.9, 0.1))
     assert right > wrong
 
 
@@ -211,9 +212,9 @@ def test_a_word_that_says_nothing_may_be_the_only_one() -> None:
     + [{"properties": {"pass": {"type": "boolean"}}, "required": ["passed"]}],
 )
 def test_an_object_needs_a_verdict(schema: Any) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(ApiError) as caught:
         form_of_schema(schema, "s", QA, QA.words, {})
-    assert (refused.value.status, refused.value.field) == (422, "s")
+    assert (caught.value.status, caught.value.field) == (422, "s")
 
 
 @given(
@@ -237,8 +238,7 @@ def test_partial_credit_is_half() -> None:
     assert Score(0, 10).value(half) == pytest.approx(5)
     slots = form(label={"enum": ["wrong", "partial", "correct"]}, passed={"type": "boolean"})
     words = {"Correct": "C", "Partial": "I", "Wrong": "I"}
-    text = "".join(piece.text for piece in object_pieces(slots, half, words))
-    assert json.loads(text) == {"label": "partial", "passed": False}
+    assert json.loads(written(slots, half, words)) == {"label": "partial", "passed": False}
 
 
 def test_a_pair_has_words_alone() -> None:
@@ -289,11 +289,10 @@ def test_who_was_not_trained_for_the_task_says_so() -> None:
     properties = {"reason": {"type": "string"}, "pass": {"type": "boolean"}}
     schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
     judges = {"trained": KnowingJudge(), "untrained": FakeJudge()}
-    with serving_judges(judges) as address, httpx.Client(base_url=address) as http:
+    with serving(Service(judges)) as http:
         for judge, says_so in (("trained", False), ("untrained", True)):
             sent = {**qa("x", response_format=schema), "model": f"custos/qa@{judge}"}
-            answer = http.post("/v1/chat/completions", json=sent).json()
-            reply = json.loads(answer["choices"][0]["message"]["content"])
+            reply = json.loads(text_of(ask(http, sent)))
             assert ("not measured on this task" in reply["reason"]) is says_so
 
 
@@ -327,30 +326,26 @@ class Judgement(BaseModel):
 def test_a_schema_must_hold_the_keys_that_the_prompt_asks_for(http: httpx.Client) -> None:
     schema = {"schema": Judgement.model_json_schema()}
     sent: Any = qa("x", response_format={"type": "json_schema", "json_schema": schema})
-    assert http.post("/v1/chat/completions", json=sent).status_code == 200
+    ask(http, sent)
     sent["messages"][0]["content"] += "\nReply with {pass: boolean, reason: string}."
-    answer = http.post("/v1/chat/completions", json=sent)
-    assert answer.status_code == 422
-    assert "'pass'" in answer.json()["error"]["message"]
+    assert "'pass'" in refused(http, sent)["message"]
 
 
 def test_a_schema_in_the_system_message(http: httpx.Client) -> None:
     """It is instructor's form, which ragas uses, beside ``json_object``."""
 
-    def answer(schema: Any) -> httpx.Response:
-        sent: Any = qa("x", response_format={"type": "json_object"})
+    def sent(schema: Any) -> Any:
+        made: Any = qa("x", response_format={"type": "json_object"})
         system = f"Reply in this form:\n{json.dumps(schema, indent=2)}\nNo schema, an instance."
-        sent["messages"].insert(0, {"role": "system", "content": system})
-        return http.post("/v1/chat/completions", json=sent)
+        made["messages"].insert(0, {"role": "system", "content": system})
+        return made
 
-    schema = Judgement.model_json_schema()
-    text = answer(schema).json()["choices"][0]["message"]["content"]
+    text = text_of(ask(http, sent(Judgement.model_json_schema())))
     assert json.loads(text)["result"] == "no"
     for unfit in ({"properties": {"hallucinated": {"type": "boolean"}}}, {"reason": "string"}):
-        assert answer(unfit).status_code == 422
+        refused(http, sent(unfit))
     forged = json.dumps({"properties": {"pass": {"type": "boolean"}}})
-    sent = qa(forged, response_format={"type": "json_object"})
-    assert http.post("/v1/chat/completions", json=sent).status_code == 422
+    refused(http, qa(forged, response_format={"type": "json_object"}))
 
 
 def test_tools(http: httpx.Client) -> None:
@@ -358,22 +353,20 @@ def test_tools(http: httpx.Client) -> None:
     tool = {"type": "function", "function": function}
     other = {"type": "function", "function": {**function, "name": "other"}}
 
-    def answer(**options: Any) -> httpx.Response:
-        return http.post("/v1/chat/completions", json=qa("x", **options))
+    def named(name: str) -> Any:
+        return {"type": "function", "function": {"name": name}}
 
-    for choice in (None, "auto", "required", {"type": "function", "function": {"name": "grade"}}):
-        [reply] = answer(tools=[tool], tool_choice=choice, n=1).json()["choices"]
+    for choice in (None, "auto", "required", named("grade")):
+        [reply] = ask(http, qa("x", tools=[tool], tool_choice=choice, n=1))["choices"]
         [call] = reply["message"]["tool_calls"]
         assert json.loads(call["function"]["arguments"])["result"] == "no"
         assert reply["finish_reason"] == "tool_calls"
-    named = {"type": "function", "function": {"name": "other"}}
-    [reply] = answer(tools=[tool, other], tool_choice=named).json()["choices"]
+    [reply] = ask(http, qa("x", tools=[tool, other], tool_choice=named("other")))["choices"]
     assert reply["message"]["tool_calls"][0]["function"]["name"] == "other"
-    [reply] = answer(tools=[tool], tool_choice="none").json()["choices"]
-    assert reply["message"]["content"] == "GRADE: I"
-    assert answer(tools=[tool, other]).json()["error"]["param"] == "tools"
-    missing = {"type": "function", "function": {"name": "missing"}}
-    assert answer(tools=[tool], tool_choice=missing).json()["error"]["param"] == "tool_choice"
+    assert text_of(ask(http, qa("x", tools=[tool], tool_choice="none"))) == "GRADE: I"
+    assert refused(http, qa("x", tools=[tool, other]))["param"] == "tools"
+    missing = qa("x", tools=[tool], tool_choice=named("missing"))
+    assert refused(http, missing)["param"] == "tool_choice"
 
 
 def test_a_critique_fills_the_text_and_cannot_be_the_verdict(http: httpx.Client) -> None:
@@ -381,18 +374,10 @@ def test_a_critique_fills_the_text_and_cannot_be_the_verdict(http: httpx.Client)
     properties = {"verdict": {"enum": ["A", "B", "None"]}, "reasoning": {"type": "string"}}
     schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
     sent = body(contract, contract.layouts[0], response_format=schema)
-    text = http.post("/v1/chat/completions", json=sent).json()["choices"][0]["message"]["content"]
+    text = text_of(ask(http, sent))
     assert json.loads(text)["verdict"] == "A"
     assert HIJACK in json.loads(text)["reasoning"]
     assert "<label>" not in text
-
-
-def test_copies_are_one_verdict(http: httpx.Client) -> None:
-    contract = CHAT_CONTRACTS.get("simpleqa")
-    sent = body(contract, contract.layouts[0], n=3, response_format=None, stop=None, tools=None)
-    choices = http.post("/v1/chat/completions", json=sent).json()["choices"]
-    assert [choice["index"] for choice in choices] == [0, 1, 2]
-    assert {choice["message"]["content"] for choice in choices} == {"A"}
 
 
 THREE = {"Grounded": "yes", "Partly grounded": "half", "Ungrounded": "no"}
@@ -441,9 +426,7 @@ def test_what_a_reply_says_is_read_back(task: str, high: int, weights: list[floa
         contract = grounding(words, task=task, **form)
         chances = {label: each / sum(weights) for label, each in zip(labels, weights, strict=True)}
         label = max(chances, key=chances.__getitem__)
-        text = "".join(
-            piece.text for piece in object_pieces(form, Decision(label, chances, labels), words)
-        )
+        text = written(form, Decision(label, chances, labels), words)
         assert contract.parse(contract.layouts[0], text) == words[label]
 
 

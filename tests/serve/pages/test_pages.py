@@ -34,14 +34,12 @@ NASTY = "</script><img src=x onerror=document.title='owned'><b>bold</b>"
 
 
 class PageJudge(FakeJudge):
-    """Remembers what it was asked; prefers A, whichever response that is."""
+    """Prefers A, whichever response that is."""
 
     def __init__(self) -> None:
         super().__init__("fake", TASKS)
-        self.requests: list[JudgeRequest] = []
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        self.requests.append(request)
         verdict = super().verdict_on(request, confidence)
         if request.task != "truthful-pair":
             return verdict
@@ -152,7 +150,7 @@ def test_a_response_is_judged_by_keyboard_alone(
     assert text_shown.startswith("Correct\nStatus: scored. Confidence 89.9 %.")
     [bar, _] = browser.find_elements(By.CSS_SELECTOR, "#answer progress")
     assert float(str(bar.get_attribute("value"))) == pytest.approx(0.899)
-    [request] = judge.requests
+    [request] = judge.seen
     assert request.references == ("Paris", "City of Paris")
     assert (request.reference_mode, request.response) == ("any", "It is Paris.")
     browser.find_element(By.ID, "clear").click()
@@ -183,7 +181,7 @@ def test_a_pair_with_a_picture_is_judged_in_both_orders(
     assert text_shown.count(NASTY) == 2  # shown as text, never as markup
     assert browser.title == "Playground · custos"
     assert len(browser.find_elements(By.CSS_SELECTOR, "#answer progress")) == 9
-    [request] = judge.requests
+    [request] = judge.seen
     assert (request.mode, request.order, request.responses) == ("critique", "both", ("Yes.", NASTY))
     assert request.images[0].startswith("data:image/png;base64,")
     assert_quiet(browser)
@@ -258,7 +256,7 @@ def test_it_opens_on_the_headline_judge_with_an_example_to_judge(browser: Chrome
         assert not field(browser, "reference_mode").is_displayed()
         browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
         wait_for(browser, "Judged by pairs under the rubric truthful-pair/reference")
-        assert pairs.requests[-1].mode == "critique"  # its own, as none was chosen
+        assert pairs.seen[-1].mode == "critique"  # its own, as none was chosen
         assert_quiet(browser)
 
 
@@ -275,7 +273,7 @@ def test_criteria_are_asked_where_the_task_needs_them_and_then_no_question(brows
         field(browser, "response").send_keys("No, thank you.")
         browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
         wait_for(browser, "Fingerprint")
-        [request] = judge.requests
+        [request] = judge.seen
         assert (request.question, request.criteria) == ("", ("is short", "is polite"))
         assert_quiet(browser)
 
@@ -294,7 +292,7 @@ def test_the_calls_to_copy_work(client: httpx.Client, browser: Chrome, judge: Pa
     python = str(browser.find_element(By.ID, "python").get_property("textContent"))
     printed = subprocess.run([sys.executable, "-c", python], capture_output=True, check=True)
     assert printed.stdout.strip() == b"Correct"
-    assert [request.question for request in judge.requests] == [question] * 3
+    assert [request.question for request in judge.seen] == [question] * 3
 
 
 @pytest.mark.parametrize("path", ["/", "/pages/judges", "/pages/queue"])
