@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,8 +45,11 @@ IDLE_SHARE = 0.1
 """Time without attacks, as a share of that with them."""
 LONGEST_ANSWER_S = 150
 """Longer than the service's deadline."""
-GOOD_PAUSE_S, HOSTILE_PAUSE_S = 0.2, 0.5
-"""Pause of a client after each call."""
+GOOD_SHARE = 0.25
+"""Share of its time that a good client waits while it is alone: less than its part of the model
+beside two hostile keys, however fast the machine is."""
+HOSTILE_PAUSE_S = 0.5
+"""Pause of a hostile client after each call."""
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Quito", "Seoul", "Accra")
 FIGURES = {
     "memory_mb": "memory of the service, MB",
@@ -68,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--clients",
         type=int,
         default=1,
-        help="good clients. Default: 1, which needs less than a third of two cores",
+        help="good clients. Default: 1, which needs a fourth of the model",
     )
     parser.add_argument("--attackers", type=int, default=8, help="of each hostile key. Default: 8")
     parser.add_argument(
@@ -178,7 +181,8 @@ class Soak:
             else:
                 tally.faults.append(f"{path}: {status} {content[:200].decode(errors='replace')}")
                 connection.close()
-            await asyncio.sleep(GOOD_PAUSE_S)
+            alone = self.tallies["idle"].seconds
+            await asyncio.sleep((1 / GOOD_SHARE - 1) * fmean(alone) if alone else 1.0)
         connection.close()
 
     async def _hostile_client(self, key: str) -> None:
