@@ -78,7 +78,6 @@ def doctor(
         model: Check only this model, such as custos/qa or custos/qa@embedded-qs. May be repeated.
             Default: all models of the service, and all that scripts may ask for.
     """
-    from serve.chat.contract import CHAT_CONTRACTS
     from serve.chat.models import nearest_model
 
     # It checks the address and the key, so that no error of httpx can show the key.
@@ -102,11 +101,8 @@ def doctor(
             raise CustosError(f"{place}: {no_answer(error)}") from None
         except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CustosError(f"{place}: no list of models ({error})") from None
-        of_scripts = {PREFIX + contract.name for contract in CHAT_CONTRACTS}
-        # 'custos/qa@qs' is left out if 'custos/qa' asks the same judge.
-        by_shorter_names = {root for name, root in served.items() if name != root}
-        names = model or sorted(served.keys() - by_shorter_names | of_scripts)
-        known = served.keys() | of_scripts
+        names = model or model_names(served)
+        known = served.keys() | contract_models()
         for name in names:
             if name not in known:
                 near = nearest_model(name, known)
@@ -129,6 +125,23 @@ def doctor(
     allowed = {"ok", "erred", "not served"} if model is None else {"ok", "erred"}
     if not outcomes <= allowed or "ok" not in outcomes:
         raise typer.Exit(1)
+
+
+def model_names(served: Mapping[str, str]) -> list[str]:
+    """Name what to check: aliases and names of scripts, and judges that need their name.
+
+    ``custos/qa@qs`` is left out if ``custos/qa`` asks the same judge.
+    """
+    by_shorter_names = {root for name, root in served.items() if name != root}
+    names = {name for name in served if name not in by_shorter_names}
+    return sorted(names | contract_models())
+
+
+def contract_models() -> set[str]:
+    """Name the models that benchmark scripts may ask for."""
+    from serve.chat.contract import CHAT_CONTRACTS
+
+    return {PREFIX + contract.name for contract in CHAT_CONTRACTS}
 
 
 def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Check:
