@@ -234,7 +234,8 @@ def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> 
     columns = np.stack([hits, np.ones(len(hits))], axis=1)
     both = design(*cluster_sums(columns, clusters).T)
     if others is not None and len(np.unique(others)) > 1:
-        other = design(*cluster_sums(columns, others).T, likeness=OTHER_LIKENESS)
+        sums, sizes = cluster_sums(columns, others).T
+        other = design(sums, sizes, OTHER_LIKENESS)
         both = Design(
             both.effect + other.effect - 1,
             both.assumed + other.assumed - 1,

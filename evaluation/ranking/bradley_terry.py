@@ -102,12 +102,13 @@ def resampled_wins(
         return resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
     # Equal single matches need not be told apart: a multinomial over the distinct results has the
     # same distribution and does not grow with the number of matches.
-    played = (results.first, results.second, results.half_points)
     code = (results.first * models + results.second) * 3 + results.half_points
     _, sample, counts = np.unique(code, return_index=True, return_counts=True)
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(len(results), counts / len(results), size=resamples)
-    points = _points(*(column[sample] for column in played), models)
+    points = _points(
+        results.first[sample], results.second[sample], results.half_points[sample], models
+    )
     return (weights.astype(np.float64) @ points).reshape(resamples, models, models)
 
 

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.main import app
 
 
-def custos(*words: object) -> Any:
+def custos(*words: object) -> Result:
     """Run a command; an error that it does not report itself is raised."""
     return CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
 
 
-def succeed(*words: object) -> Any:
+def succeed(*words: object) -> Result:
     """Run a command that must end well."""
     result = custos(*words)
     assert result.exit_code == 0, result.output

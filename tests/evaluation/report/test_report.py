@@ -116,7 +116,7 @@ def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> Non
         pair(people, str(row), a="red" * (1 + row % 2), task="truthful-pair")
         for row, (people, *_) in enumerate(rows)
     ]
-    verdicts = [in_both_orders(*labels, str(row)) for row, (_, *labels) in enumerate(rows)]
+    verdicts = [in_both_orders(*row[1:], id=str(number)) for number, row in enumerate(rows)]
     made = build_report(examples, verdicts, seconds=1.0, command="custos eval x")
     assert made["pairs"]["measures"]["accuracy_ties_counted"]["value"] == 1.0
     assert made["pairs"]["order"]["flip_rate"]["value"] == pytest.approx(2 / 3)
