@@ -24,8 +24,8 @@ def result(chosen: int, report: dict[str, Any] | None = None, **run: Any) -> Run
     }
     right: dict[int, list[bool | None]] = {
         0: [True, False] * 4,
-        15: [True] * 7 + [False],
-        30: [True] * 6 + [False] * 2,
+        15: [*[True] * 7, False],
+        30: [*[True] * 6, *[False] * 2],
     }
     history = list(validations.values())
     progress = Progress(30, validations[chosen], right[chosen], right[0], history)

@@ -70,7 +70,9 @@ def test_copies_of_the_user_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [learner(bias=False), learner(4)])
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path, other: Any) -> None:
+def test_a_checkpoint_of_another_shape_is_refused(
+    tmp_path: Path, other: tuple[torch.nn.Linear, torch.optim.AdamW]
+) -> None:
     save_checkpoint(tmp_path, 1, *learner(), {}, {})
     with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
         load_checkpoint(tmp_path, *other, {})
