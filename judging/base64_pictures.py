@@ -1,7 +1,5 @@
 """Pictures in base64 as programs write them, brought into the one form that everything reads."""
 
-from __future__ import annotations
-
 import base64
 import re
 

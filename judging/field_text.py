@@ -1,7 +1,5 @@
 """Values, defaults and meanings of the fields of Pydantic models, in words and Markdown."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

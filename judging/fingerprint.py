@@ -1,7 +1,5 @@
 """Hashes of what could change a verdict: settings, files, pictures, package versions."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

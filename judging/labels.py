@@ -1,7 +1,5 @@
 """Labels as people write them, which declared labels they mean, and probabilities of labels."""
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

@@ -1,7 +1,5 @@
 """How far a long job is, and the batches of a stream that it takes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

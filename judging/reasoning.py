@@ -1,7 +1,5 @@
 """Thoughts of reasoning models, which are no part of the answer that is graded."""
 
-from __future__ import annotations
-
 import re
 
 _CLOSINGS = {

@@ -1,7 +1,5 @@
 """Registries: tasks, benchmarks and chat contracts are all declared and looked up in this way."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable, Iterator
 from importlib import import_module

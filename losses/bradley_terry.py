@@ -1,7 +1,5 @@
 """Pairwise logistic loss of scalar rewards."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

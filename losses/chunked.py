@@ -1,7 +1,5 @@
 """Token log-probabilities of long texts, without holding the logits of all their tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

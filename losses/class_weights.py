@@ -1,7 +1,5 @@
 """Weights of classes by the inverse square root of their frequency."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

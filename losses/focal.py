@@ -1,7 +1,5 @@
 """Class-balanced focal loss at scoring tokens."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -4,8 +4,6 @@ Liger's chunks have about ``tokens * hidden / vocabulary`` tokens, rounded up to
 less memory than our 256, but products that may be too small for a GPU. Neither was measured on one.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, version
 
 import torch

@@ -1,7 +1,5 @@
 """The number format that losses are computed in."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Log-probabilities of tokens and of sequences of them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid

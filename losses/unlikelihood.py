@@ -1,7 +1,5 @@
 """Loss on sequences that must not be produced."""
 
-from __future__ import annotations
-
 import math
 
 import torch

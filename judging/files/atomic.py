@@ -1,7 +1,5 @@
 """Files and folders that appear whole or not at all, and are there after a power cut."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

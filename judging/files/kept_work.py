@@ -7,8 +7,6 @@ the file and does everything after them again. :func:`locked` lets only one proc
 it.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shlex

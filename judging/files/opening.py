@@ -1,7 +1,5 @@
 """Files about to be read: text encodings, Git LFS pointers, the file that a name means, YAML."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ a later evaluation can tell how many of its own questions the judge has already 
 themselves cannot be read from these hashes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Rows of JSONL, JSON, Parquet, CSV, TSV and XLSX files, read lazily and written atomically."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 This file imports nothing of custos: the program that decodes pictures for the service takes it too.
 """
 
-from __future__ import annotations
-
 import struct
 
 from PIL import Image, ImageOps

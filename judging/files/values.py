@@ -1,7 +1,5 @@
 """Values of files as the texts that a person sees in them."""
 
-from __future__ import annotations
-
 import math
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal

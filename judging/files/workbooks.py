@@ -4,8 +4,6 @@ Our own reader, as those of libraries take a merged cell and a formula without a
 an empty cell, and unpack whatever they are given. Here they are filled or refused, and bounded.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 import zipfile

@@ -38,6 +38,7 @@ from judging.models.gguf_files import GGUF
 from judging.progress import made_ahead, progress_over
 from judging.scoring.ask_model import (
     GPU_WINDOW,
+    OrderedPrompt,
     PromptGroup,
     ScoredPass,
     encode_groups,
@@ -397,15 +398,18 @@ class _Stream:
     ) -> list[Verdict]:
         """Return the verdicts of an encoded window, in order."""
         judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
-        report = on_text and (
-            lambda prompt, piece: on_text(
-                window[prompt.request_index], Pass(order=prompt.order), piece
-            )
-        )
-        wanted = is_wanted and (lambda prompt: is_wanted(window[prompt.request_index]))
+
+        def report(prompt: OrderedPrompt, piece: str) -> None:
+            if on_text:
+                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
+
+        def wanted(prompt: OrderedPrompt) -> bool:
+            return is_wanted is None or is_wanted(window[prompt.request_index])
+
+        hooks = (report if on_text else None, wanted if is_wanted else None)
         for group in groups:
             for index, fault in group.errors.items():
                 verdicts[index] = Verdict.from_error(fault, window[index], judge_name=judge.name)
-            for index, passes in group.score(judge.encoder, judge.engine, report, wanted).items():
+            for index, passes in group.score(judge.encoder, judge.engine, *hooks).items():
                 verdicts[index] = judge._verdict(group.requests[index], passes, self.calibrated)
         return [verdicts[index] for index in range(len(window))]

@@ -1,7 +1,5 @@
 """Several judges as one: each request goes to the judge that knows its rubric best."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 

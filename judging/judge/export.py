@@ -1,7 +1,5 @@
 """A judge as one merged checkpoint in a new folder, compared with the judge before it appears."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -9,8 +9,6 @@ A vision tower reads the patches of all pictures in one row, and each patch sees
 picture or, in most layers of Qwen2.5-VL, of its own window.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any

@@ -4,8 +4,6 @@ Vision families have the library's Qwen-VL processors without their video half, 
 torchvision.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Options that questions list, letters that texts name, and doubts that leave a rule undecided."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_right

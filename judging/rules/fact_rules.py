@@ -1,7 +1,5 @@
 """Rules that read CHARTOM's FACT answers: options and numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

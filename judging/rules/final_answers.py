@@ -1,7 +1,5 @@
 """Final answers: what a response settles on at its end, after however much reasoning."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

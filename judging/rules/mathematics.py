@@ -5,8 +5,6 @@ math-verify's own comparison simplifies, which has no bound but an alarm that th
 a verdict never depends on how busy a machine is.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import threading

@@ -4,8 +4,6 @@ What could take long (towers of powers, factorials, sums, deep nesting) is not r
 what authors and parsers read in more than one way.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Numbers with their units in free text: CHARTOM's numeric answers and predictions."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

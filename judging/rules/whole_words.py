@@ -1,7 +1,5 @@
 """References in answers: as whole words and whole numbers, whatever the case and punctuation."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

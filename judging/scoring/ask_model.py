@@ -1,7 +1,5 @@
 """From a request to scored labels: its prompts, its critique if one is wanted, the label tree."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

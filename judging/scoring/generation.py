@@ -4,8 +4,6 @@ Only critiques and free texts are generated. Labels never are; they are read fro
 follows the text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

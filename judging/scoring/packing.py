@@ -4,8 +4,6 @@ Benchmarks ask for verdicts on many models' answers to the same question. Prompt
 (same pictures, same question and references) share one row, which holds that beginning once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

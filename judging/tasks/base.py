@@ -1,7 +1,5 @@
 """The base classes of tasks, their registry, and tasks with a user's own instructions."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from abc import ABC, abstractmethod

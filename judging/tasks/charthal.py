@@ -1,7 +1,5 @@
 """ChartHal: a response to a chart question is free of hallucination (1) or not (0)."""
 
-from __future__ import annotations
-
 import re
 
 from judging.errors import FieldError

@@ -1,7 +1,5 @@
 """CHARTOM: is an answer about a chart right, what would a person answer, and is a reason sound?"""
 
-from __future__ import annotations
-
 from judging.errors import FieldError
 from judging.rules.fact_rules import choice_of, number_is_right, ranking_of, runs_upward
 from judging.rules.quantities import parse_fraction, parse_key

@@ -1,7 +1,5 @@
 """Criterion: does a response meet the caller's own criteria, with or without a reference?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """HiEval error analysis: the score of a response and, unless it is right, the main reason."""
 
-from __future__ import annotations
-
 from judging.tasks.base import judge_task
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, TOLERANCE, WRONG, HiEvalTask
 

@@ -1,7 +1,5 @@
 """HiEval quick score: a response gives the whole ground truth, part of it, or something else."""
 
-from __future__ import annotations
-
 import re
 
 from judging.rules.answer_options import lettered, option_named, options_of, with_letter

@@ -1,7 +1,5 @@
 """SimpleVQA: a short factual answer is correct, incorrect or not attempted."""
 
-from __future__ import annotations
-
 import json
 import re
 

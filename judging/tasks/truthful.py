@@ -3,8 +3,6 @@
 Paper section 5 and appendix F; the criteria are its, the words ours.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from string import ascii_uppercase

@@ -5,8 +5,6 @@ after a critique holds, for every order of a pair, the probability of every labe
 calibration. So the reward is exact, and the same from a judge in this process and from a service.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Fitting a calibration by maximum likelihood on label log-probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 

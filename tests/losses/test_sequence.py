@@ -95,7 +95,7 @@ def _value_and_gradients(
 ) -> tuple[Tensor | None, ...]:
     """The log-probabilities, and the gradients of a weighted sum of them."""
     hidden = hidden.clone().requires_grad_()
-    weight = weight.clone().requires_grad_(weight.requires_grad)
+    weight = weight.detach().clone().requires_grad_(weight.requires_grad)
     logprobs = logprobs_of(hidden, weight, *others)
     (logprobs * torch.linspace(-1, 2, len(logprobs)).to(logprobs)).sum().backward()
     return logprobs.detach(), hidden.grad, weight.grad
