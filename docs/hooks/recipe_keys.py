@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from data_prep.tables.mapping import TableMapping
 from docs.hooks.models import field_table, summary
 from train.methods import methods
 from train.setup.recipe import sections
@@ -50,6 +51,8 @@ def recipe_keys_page() -> str:
         for section in of_method:
             if section not in shared:
                 parts += _description(section)
+    # ``data.mapping`` links to it.
+    parts += ["## TableMapping\n", f"{summary(TableMapping)}\n", field_table(TableMapping)]
     return "\n".join(parts)
 
 
