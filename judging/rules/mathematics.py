@@ -16,7 +16,13 @@ from itertools import pairwise
 from string import ascii_lowercase
 from typing import Any
 
-from judging.rules.mathematics_reading import Answer, UnreadError, read_answer, symbols
+from judging.rules.mathematics_reading import (
+    LONGEST,
+    Answer,
+    UnreadError,
+    read_answer,
+    symbols,
+)
 from judging.rules.quantities import parse_unit
 
 _NEAR = 0.01
@@ -44,7 +50,6 @@ _LOCK = threading.Lock()
 """math-verify's parser keeps tables that all threads would change."""
 
 
-@lru_cache(maxsize=1 << 14)
 def same_mathematics(reference: str, answer: str) -> bool | None:
     """Tell whether an answer has the value of a reference, both as a whole mathematics.
 
@@ -55,6 +60,12 @@ def same_mathematics(reference: str, answer: str) -> bool | None:
         ``None`` if one of them is not read, or the two may be one value rounded, in another unit or
         of another kind.
     """
+    # Here too, so that no long text stays in memory as a key.
+    return _compared(reference, answer) if len(reference) <= LONGEST >= len(answer) else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _compared(reference: str, answer: str) -> bool | None:
     try:
         with _LOCK:
             return _compare(read_answer(reference), read_answer(answer))
