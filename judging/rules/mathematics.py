@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from string import ascii_lowercase
@@ -46,6 +46,9 @@ _ASKING = re.compile(
 """What stands before the part of a question that says what it asks for."""
 _TO_SOLVE = re.compile(r"(?i:\b(?:solv\w+|solutions?|roots?|zeros?)\b)|解|根")
 """Asks for the values of a symbol that need not stand alone."""
+_MATHEMATICS = re.compile(r"[\d\\^]")
+_MOST_CHARS = 1_000
+"""Characters of all references together that are read."""
 _LOCK = threading.Lock()
 """math-verify's parser keeps tables that all threads would change."""
 
@@ -62,6 +65,12 @@ def same_mathematics(reference: str, answer: str) -> bool | None:
     """
     # Here too, so that no long text stays in memory as a key.
     return _compared(reference, answer) if len(reference) <= LONGEST >= len(answer) else None
+
+
+def is_long_to_read(texts: Iterable[str]) -> bool:
+    """Tell whether reading some texts as mathematics takes seconds, for which others would wait."""
+    short = (text for text in texts if len(text) <= LONGEST and _MATHEMATICS.search(text))
+    return sum(map(len, short)) > _MOST_CHARS
 
 
 @lru_cache(maxsize=1 << 14)

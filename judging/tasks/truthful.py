@@ -233,7 +233,7 @@ _BEFORE_VERB = re.compile(
     r"contradicts?|matches|identifies|mentions?|provides?|describes?|ignores?|resists?|differs?|"
     r"correctly|wrongly|incorrectly|also|instead|alone|both)\b)"
 )
-_BEFORE = 64
+_BEFORE = 24
 """Characters before a name that may tell what it names."""
 _EXCHANGED = {"A": "B", "B": "A", "first": "second", "second": "first"}
 _EXCHANGED |= {name.title(): other.title() for name, other in _EXCHANGED.items()}
