@@ -25,6 +25,10 @@ UNWANTED = CustosError("nobody waits for it any more")
 """In place of the result of a prompt that nobody waits for."""
 
 
+class Unwanted(Exception):
+    """Nobody waits any more for the text of which a piece was told."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """Settings for drawing tokens; temperature 0 takes the likeliest one.
@@ -117,8 +121,9 @@ class Engine(Protocol):
 
         Score prompts that continue a batch before you ask for the next batch: until then the engine
         may still remember its texts. Each prompt has a seed. ``on_text`` is called with a prompt's
-        index and each new piece of its text, which may be empty; what it raises ends the texts.
-        Raises ``CustosError`` if the engine fails as a whole.
+        index and each new piece of its text, which may be empty. :class:`Unwanted` ends this text,
+        anything else that it raises all texts. Raises ``CustosError`` if the engine fails as a
+        whole.
         """
         ...
 
