@@ -209,9 +209,14 @@ def chats(draw: Draw) -> str:
     """A harness's prompt with other texts between its delimiters, or talk with the small model."""
     contract, layout = draw(st.sampled_from(CASES))
     prompt, sample = json.dumps(layout.payload(right=True))[1:-1], layout.sample
-    for known in (sample.question, sample.reference, sample.right, sample.wrong):
-        if draw(st.sampled_from((True, False, False))):
-            prompt = prompt.replace(json.dumps(known)[1:-1], draw(TEXTS)[1:-1])
+    others = {
+        json.dumps(known)[1:-1]: draw(TEXTS)[1:-1]
+        for known in (sample.question, sample.reference, sample.right, sample.wrong)
+        if draw(st.sampled_from((True, False, False)))
+    }
+    if others:  # in one pass: a text that is put in may hold another one thousands of times
+        known_texts = "|".join(map(re.escape, others))
+        prompt = re.sub(known_texts, lambda match: others[match[0]], prompt)
     content = f'"{prompt}"'
     if draw(st.booleans()):
         parts = [f'{{"type":"text","text":{content}}}']
