@@ -111,7 +111,9 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
     beside another option's text, where a letter or a number may also mean another option, and where
     two options read alike.
     """
-    plain, texts = _spelled(text), [_spelled(choice) for choice in choices]
+    if not choices:
+        return None
+    plain, texts = _spelled(text), _all_spelled(tuple(choices))
     announced = None if plain in texts else _ANNOUNCEMENT.match(plain)
     numbered = _NUMBERED.fullmatch(plain) if announced else None
     if announced and announced.end() < len(plain):
@@ -125,8 +127,8 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
             named.add(index)
             named |= {other for other, choice in enumerate(texts) if choice == texts[index] != ""}
     if (match := _TEXT_AND_LETTER.fullmatch(plain)) and not named:
-        index = ord(match[2].upper()) - ord("A")
-        named |= {other for other, choice in enumerate(texts) if choice == _spelled(match[1])}
+        index, before = ord(match[2].upper()) - ord("A"), _spelled(match[1])
+        named |= {other for other, choice in enumerate(texts) if choice == before}
         named = {index} if named == {index} else set()
     if alone:
         named |= {index for index, choice in enumerate(texts) if _letter(choice) == _letter(plain)}
@@ -200,6 +202,11 @@ def _spelled(text: str) -> str:
     if _NUMBER_AND_MARK.fullmatch(folded):
         return folded
     return folded.strip(_AROUND).rstrip(".!").strip(_AROUND)
+
+
+@lru_cache(maxsize=16)  # asked for each reference of a request
+def _all_spelled(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_spelled, texts))
 
 
 def _folded(word: re.Match[str]) -> str:

@@ -46,6 +46,8 @@ _WORDS = frozenset(
     "the a in order of by from ranking ranked ranks rank sorted sort answer my final is are this "
     "then followed and it market share size height value company country".split()
 )
+LONGEST_NUMBER = 9
+"""Digits of a number that may be a rank."""
 _TOKEN = re.compile(r"\x00(\d+)\x00|(\d+(?:\.\d+)?)(st|nd|rd|th)?|([^\W\d_]+)|([<>≤≥=%/&|+])")
 
 
@@ -127,7 +129,7 @@ def _token(match: re.Match[str], num_items: int) -> tuple[str, int]:
     if item:
         return "item", int(item)
     if number:
-        is_whole = number.isdigit()
+        is_whole = number.isdigit() and len(number) <= LONGEST_NUMBER
         return ("rank" if ending else "number", int(number)) if is_whole else ("other", 0)
     if word in ("last", "lastly", "finally"):
         return "rank", num_items

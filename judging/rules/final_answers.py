@@ -185,6 +185,6 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
             if opening[0] != "{":
                 while boxes and boxes[-1][0] > opening.start():
                     boxes.pop()
-                content = text[opening.end() : brace.start()]
-                boxes.append((opening.start(), brace.end(), content[:_LONGEST_BOX]))
+                end = min(brace.start(), opening.end() + _LONGEST_BOX)
+                boxes.append((opening.start(), brace.end(), text[opening.end() : end]))
     return boxes

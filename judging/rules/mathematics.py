@@ -10,13 +10,19 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from string import ascii_lowercase
 from typing import Any
 
-from judging.rules.mathematics_reading import Answer, UnreadError, read_answer, symbols
+from judging.rules.mathematics_reading import (
+    LONGEST,
+    Answer,
+    UnreadError,
+    read_answer,
+    symbols,
+)
 from judging.rules.quantities import parse_unit
 
 _NEAR = 0.01
@@ -40,11 +46,13 @@ _ASKING = re.compile(
 """What stands before the part of a question that says what it asks for."""
 _TO_SOLVE = re.compile(r"(?i:\b(?:solv\w+|solutions?|roots?|zeros?)\b)|解|根")
 """Asks for the values of a symbol that need not stand alone."""
+_MATHEMATICS = re.compile(r"[\d\\^]")
+_MOST_CHARS = 1_000
+"""Characters of all references together that are read."""
 _LOCK = threading.Lock()
 """math-verify's parser keeps tables that all threads would change."""
 
 
-@lru_cache(maxsize=1 << 14)
 def same_mathematics(reference: str, answer: str) -> bool | None:
     """Tell whether an answer has the value of a reference, both as a whole mathematics.
 
@@ -55,6 +63,18 @@ def same_mathematics(reference: str, answer: str) -> bool | None:
         ``None`` if one of them is not read, or the two may be one value rounded, in another unit or
         of another kind.
     """
+    # Here too, so that no long text stays in memory as a key.
+    return _compared(reference, answer) if len(reference) <= LONGEST >= len(answer) else None
+
+
+def is_long_to_read(texts: Iterable[str]) -> bool:
+    """Tell whether reading some texts as mathematics takes seconds, for which others would wait."""
+    short = (text for text in texts if len(text) <= LONGEST and _MATHEMATICS.search(text))
+    return sum(map(len, short)) > _MOST_CHARS
+
+
+@lru_cache(maxsize=1 << 14)
+def _compared(reference: str, answer: str) -> bool | None:
     try:
         with _LOCK:
             return _compare(read_answer(reference), read_answer(answer))

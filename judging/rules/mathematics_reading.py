@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from judging.rules.whole_words import plain_numbers
 
-_LONGEST = 200
+LONGEST = 200
+"""Characters of a text that is read."""
 _LONGEST_NUMBER = 15
 _DEEPEST = 6
 _MOST_ITEMS = 30
@@ -28,10 +29,11 @@ _COMMANDS = (
     "|alpha|beta|gamma|delta|theta|lambda|mu|phi|omega"
 )
 _EXPRESSION = re.compile(
-    rf"(?:\\(?:{_COMMANDS})(?![A-Za-z])|[A-Za-z](?:_\{{?\w\}}?)?|(?<=\\log)_"
+    rf"(?:\\(?:{_COMMANDS})(?![A-Za-z])|[A-Za-z](?:_\{{?\w\}}?+)?|(?<=\\log)_"
     rf"|(?<![\d.])\d{{1,{_LONGEST_NUMBER}}}(?:\.\d{{1,{_LONGEST_NUMBER}}})?(?![\d.])"
     r"|[-+/^(){}\[\]| ])+"
 )
+"""No part may be read in two ways: with each, the time of a text that does not match doubles."""
 _OPEN_TO_READING = re.compile(
     r"\d\s+\d|(?<![\d.])0\d|\d\s*\(\s*-?[\d./]+\s*\)|\)\s*\d|/\s*(?:\d+|[a-z]|\([^()]*\))\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
     r"|\^\s*(?:-|\\)|\}\s*\d|\d\s*\\frac\{[^{}]*[^\d{}][^{}]*\}|_\{?\d+\}?\d"
@@ -134,7 +136,7 @@ class Answer:
 @lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> Answer:
     """Read a text that is mathematics as a whole; raise ``UnreadError`` for any other."""
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         raise UnreadError("long")
     is_latex = "\\" in text or text.count("$") > 1
     return _Reader(is_latex).answer(_unified(text, is_latex=is_latex))

@@ -178,7 +178,7 @@ def _number(match: re.Match[str]) -> float:
     if match["top"]:
         return sign * _divide(match["top"], match["bottom"])
     mantissa = float(match["plain"].replace(",", ""))
-    exponent = int(match["exponent"] or 0)
+    exponent = float(match["exponent"] or 0)  # an integer may have no more than 4,300 digits
     return sign * mantissa * 10.0**exponent if abs(exponent) < 300 else math.nan
 
 

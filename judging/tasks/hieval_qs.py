@@ -6,7 +6,7 @@ import re
 
 from judging.rules.answer_options import lettered, option_named, options_of, with_letter
 from judging.rules.final_answers import final_answer
-from judging.rules.mathematics import is_asked, same_mathematics
+from judging.rules.mathematics import is_asked, is_long_to_read, same_mathematics
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -133,6 +133,8 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
     """
     references = request.references
     if final is None or (request.reference_mode == "all" and len(references) > 1):
+        return None
+    if is_long_to_read(references):
         return None
     if all(map(_BARE_NUMBER.fullmatch, (request.response.strip(), *references))):
         return None

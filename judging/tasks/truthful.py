@@ -212,7 +212,7 @@ class TruthfulReward(_Truthful):
 _NOUN = r"(?:responses?|answers?|repl(?:y|ies)|assistants?|candidates?)"
 _OPEN, _CLOSE = r"[\"'“‘(*\[]*", r"[\"'”’)*\]]*"
 _LETTER = r"(?<![\w.'’+-])[AB](?![\w+]|-\w)"
-_JOINT = r"(?:\s*[,/&]\s*|\s*,?\s+(?:and|or|nor|than|over|versus|vs\.?)\s+)"
+_JOINT = r"(?:\s*[,/&]\s*|(?:\s*,)?\s+(?:and|or|nor|than|over|versus|vs\.?)\s+)"
 _CHAIN = re.compile(
     rf"{_LETTER}(?:{_CLOSE}{_JOINT}(?i:{_NOUN}\s+)?{_OPEN}{_LETTER})*"
     r"|\b(?:[Ff]irst|[Ss]econd)(?=\s+(?:response|reply)\b)"
@@ -233,6 +233,8 @@ _BEFORE_VERB = re.compile(
     r"contradicts?|matches|identifies|mentions?|provides?|describes?|ignores?|resists?|differs?|"
     r"correctly|wrongly|incorrectly|also|instead|alone|both)\b)"
 )
+_BEFORE = 24
+"""Characters before a name that may tell what it names."""
 _EXCHANGED = {"A": "B", "B": "A", "first": "second", "second": "first"}
 _EXCHANGED |= {name.title(): other.title() for name, other in _EXCHANGED.items()}
 _NAME = re.compile(rf"{_LETTER}|^(?:[Ff]irst|[Ss]econd)$")
@@ -258,11 +260,11 @@ def exchange_names(text: str) -> str:
 def _names_responses(chain: re.Match[str]) -> bool:
     if chain[0] not in ("A", "B") and chain[0].isalpha():  # "first", before "response"
         return True
-    before = chain.string[: chain.start()]
-    if _AFTER_NOUN.search(before) or _AFTER_WORD.search(before):
+    before = chain.string, max(0, chain.start() - _BEFORE), chain.start()
+    if _AFTER_NOUN.search(*before) or _AFTER_WORD.search(*before):
         return True
     is_subject = _BEFORE_VERB.match(chain.string, chain.end())
-    return bool(_AT_START.search(before) and is_subject)
+    return bool(_AT_START.search(*before) and is_subject)
 
 
 CORRECT, INCORRECT = "Correct", "Incorrect"

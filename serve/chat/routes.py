@@ -107,7 +107,7 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
         model = models.get(chat.model, chat)
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
         frame = partial(ReplyFrame, model.name, num_top=num_top, num_copies=chat.n or 1)
-        return chat, *await _reply(chat, model, service, deadline, frame)
+        return chat, *await _reply(chat, len(body), model, service, deadline, frame)
 
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def complete_chat(request: Request) -> Response:
@@ -143,12 +143,16 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 
 async def _reply(
     chat: ChatRequest,
+    length: int,
     model: ChatModel,
     service: Service,
     deadline: Deadline,
     frame: Callable[..., ReplyFrame],
 ) -> tuple[ReplyFrame, Reply]:
-    """Choose the judge that replies; fill in the frame of its reply, given its fingerprint."""
+    """Choose the judge that replies; fill in the frame of its reply, given its fingerprint.
+
+    ``length`` is that of the body: a schema may be longer than the prompt.
+    """
     judge = service.judges[model.judge]
     if model.contract is None:
         turns = await read_conversation(chat, service)
@@ -157,7 +161,7 @@ async def _reply(
         return frame(""), ready_reply(chat, service, model.judge, text)
     arguments = (chat, model.contract, service, model.judge)
     try:
-        prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)
+        prompt = await service.readers.read(length, read_prompt, *arguments)
     except ApiError as error:
         if error.status == 422:
             error.status = model.contract.refusal_status

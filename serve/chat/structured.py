@@ -7,6 +7,7 @@ would send the prompt again without it.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -47,6 +48,8 @@ LOW_IS_GOOD = re.compile(
 )
 GRADES = ("Correct", "Partial", "Wrong")
 """Labels by whose other words a schema's values are read as well."""
+MOST_CHARS = 20_000
+"""Longest schema, written as JSON. References may have each part of it read many times."""
 MOST_KEYS = 32
 MOST_CHOICES = 64
 LARGEST_BOUND = 1e9
@@ -86,6 +89,8 @@ def form_of_schema(
     if not isinstance(schema, dict):
         raise ApiError(422, "expected a JSON schema", path)
     given = _Schema(schema, path, contract, words, form)
+    if len(json.dumps(schema)) > MOST_CHARS:
+        given.refuse(f"the schema has more than {MOST_CHARS:,} characters")
     top = _resolved(given, schema, "")
     properties = top.get("properties")
     if not isinstance(properties, dict) or not properties:

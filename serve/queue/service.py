@@ -17,7 +17,7 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
 from judging.judge import Judge
-from serve.calls.context import access_key, caller_name, request_id
+from serve.calls.context import access_key, caller_name, request_id, require_open
 from serve.calls.errors import RETRY_AFTER_S, ApiError
 from serve.calls.limits import Limits
 from serve.calls.waiting import Deadline, Readers
@@ -322,10 +322,8 @@ class Service:
             return [None] * len(requests)
         key = access_key.get()
         salt = key.sha256 if key and not self._share_cache else b""
-        length = sum(len(image) for each in requests for image in each.request.images)
-        return await self.readers.read(
-            length, lambda: [cache_key(each.judge, each.request, salt) for each in requests]
-        )
+        length = sum(each.length for each in requests)
+        return await self.readers.read(length, _keys_of, requests, salt)
 
     def _collect(
         self,
@@ -362,6 +360,14 @@ class Service:
         if fault:
             raise fault
         return tuple(verdicts)
+
+
+def _keys_of(requests: Sequence[CheckedRequest], salt: bytes) -> list[bytes | None]:
+    keys: list[bytes | None] = []
+    for each in requests:
+        require_open()
+        keys.append(cache_key(each.judge, each.request, salt))
+    return keys
 
 
 def window_tokens(judges: Iterable[Judge]) -> int:

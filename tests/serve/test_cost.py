@@ -267,3 +267,82 @@ def test_a_locked_cache_costs_no_call_its_deadline(tmp_path: Path) -> None:
         other.close()
         assert service.queue().counters["cached"] == 1
         wait_until(lambda: 'fault_total{operation="write"}' in client.get("/metrics").text)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"references": ["a_{b}" * 26 + "+1!"], "response": "5"},
+        {
+            "references": [
+                ",".join(f"x^{{{n}}}+{m * n}" for n in range(2, 20)) for m in range(7, 26)
+            ],
+            "reference_mode": "any",
+            "response": "5",
+        },
+        {"choices": [f"x{n}" for n in range(100)], "response": "ab " * 60_000 + "(B)"},
+        {"response": r"\boxed{" * 12_000 + "}" * 12_000 + " 5"},
+        {"response_a": "a", "response_b": "b", "given_critique": f"A{' ' * 60_000}x"},
+        {"response_a": "a", "response_b": "b", "given_critique": "A x " * 10_000},
+    ],
+    ids=["mathematics", "parts", "options", "boxes", "spaces", "names"],
+)
+def test_no_text_takes_long_to_be_read_by_rule(http: httpx.Client, fields: dict[str, Any]) -> None:
+    """A pattern that reads a text in many ways holds the interpreter, and all other calls wait."""
+    task = "truthful-pair" if "given_critique" in fields else "hieval-qs"
+    single = {} if "response_b" in fields else row()
+    start = time.process_time()
+    answer = http.post("/judge", json={"question": "Which?", **single, "task": task, **fields})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["label"], answer.text
+    assert time.process_time() - start < 2
+
+
+def test_numbers_of_thousands_of_digits_are_no_faults(http: httpx.Client) -> None:
+    digits = "1" * 5_000
+    fields = {"question": "How much?", "references": ["4 mm"], "response": "4 mm"}
+    for task, given, status in (
+        ("chartom-prediction", {"references": [f"1e{digits}"]}, 422),
+        ("chartom-fact", {"variant": "number", "response": f"1e{digits}"}, 200),
+        ("chartom-fact", {"variant": "number", "references": [f"1e{digits}"]}, 200),
+        ("chartom-fact", {"variant": "ranking", "references": ["a", "b"], "response": digits}, 200),
+    ):
+        answer = http.post("/judge", json={"task": task, **fields, **given})
+        assert answer.status_code == status, answer.text
+        assert answer.json().get("status") != "judge_error"
+
+
+def test_a_long_schema_is_refused_at_once(chat: httpx.Client) -> None:
+    """Each of many references may lead to all of it, once for each key."""
+    large = {f"k{n}": 0 for n in range(40_000)} | {"type": "boolean"}
+    defs = {"d0": large} | {f"d{n}": {"$ref": f"#/$defs/d{n - 1}"} for n in range(1, 15)}
+    properties = {name: {"$ref": "#/$defs/d14"} for name in ("pass", *map(str, range(30)))}
+    schema = {"type": "object", "properties": properties, "$defs": defs}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    body = qa("Paris") | {"response_format": form}
+    start = time.process_time()
+    answer = chat.post("/v1/chat/completions", json=body)
+    status, field, message = error_of(answer)
+    assert (status, field) == (422, "response_format.json_schema.schema")
+    assert message == "the schema has more than 20,000 characters"
+    assert time.process_time() - start < 1
+
+
+def test_health_answers_while_keys_of_the_cache_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(*given: Any) -> None:
+        time.sleep(0.05)
+
+    monkeypatch.setattr("serve.queue.service.cache_key", slowly)
+    rows = [row("Paris " * 1_000) for _ in range(20)]
+    service = Service({"a": FakeJudge()}, cache=VerdictCache(tmp_path, 1_000_000))
+    with serving(service) as client, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(client.post, "/judge", json=rows)
+        longest = 0.0
+        while not call.done():
+            start = time.monotonic()
+            assert client.get("/health").status_code == 200
+            longest = max(longest, time.monotonic() - start)
+        assert call.result().status_code == 200
+        assert longest < 0.5  # of a second

@@ -9,7 +9,7 @@ from math_verify import parse, verify
 
 from data_prep.made.mathematics import KINDS, make_problem
 from judging.rules.final_answers import final_answer
-from judging.rules.mathematics import same_mathematics
+from judging.rules.mathematics import _compared, same_mathematics
 
 EQUAL = [
     (r"\frac{1}{2}", "0.5"),
@@ -150,9 +150,9 @@ def test_pairs_either_way(one: str, other: str, is_same: bool | None) -> None:
 
 def test_threads_agree() -> None:
     pairs = [*EQUAL, *DIFFERENT, *OPEN]
-    expected = [same_mathematics.__wrapped__(*pair) for pair in pairs]
+    expected = [_compared.__wrapped__(*pair) for pair in pairs]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda pair: same_mathematics.__wrapped__(*pair), pairs))
+        found = list(pool.map(lambda pair: _compared.__wrapped__(*pair), pairs))
     assert found == expected
 
 
@@ -284,3 +284,11 @@ def test_long_and_hostile_responses_take_linear_time() -> None:
         "谢谢" * 50_000,
     ):
         assert final_answer(text) is None or len(text)
+
+
+def test_long_texts_are_not_kept() -> None:
+    """Callers of a service choose how many there are."""
+    num_kept = _compared.cache_info().currsize
+    assert same_mathematics(f"1{' ' * 10_000}/2", "0.5") is None
+    assert same_mathematics("0.5", "1/2" * 10_000) is None
+    assert _compared.cache_info().currsize == num_kept
