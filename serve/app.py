@@ -106,17 +106,9 @@ def create_app(
 def _add_descriptions(app: FastAPI, service: Service) -> None:
     """Add the routes that describe judges, tasks and the state of the service."""
 
-    @cache  # Judges never change, and no other call is answered while this is made.
-    def described_tasks() -> list[dict[str, Any]]:
-        return [describe_task(name, service) for name in served_tasks(service.judges)]
-
+    # Judges never change, and no other call is answered while one of these is made.
     @cache
-    def described_routes() -> dict[str, Any]:
-        return openapi(app, service)
-
-    @app.get("/judges")
-    async def judges() -> ServedJudges:
-        """Return the judges here, what was measured of them, and the limits on a call."""
+    def described_judges() -> bytes:
         cards = [
             {
                 **judge.describe(),
@@ -125,12 +117,30 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
             }
             for name, judge in service.judges.items()
         ]
-        return ServedJudges(judges=cards, limits=service.limits.of_a_call())
+        judges = ServedJudges(judges=cards, limits=service.limits.of_a_call())
+        return bytes(JSONResponse(judges.model_dump(mode="json")).body)
+
+    @cache
+    def described_tasks() -> bytes:
+        tasks = [describe_task(name, service) for name in served_tasks(service.judges)]
+        return bytes(JSONResponse({"tasks": tasks}).body)
+
+    @cache
+    def described_routes() -> bytes:
+        return bytes(JSONResponse(openapi(app, service)).body)
+
+    def made_json(content: bytes) -> Response:
+        return Response(content, media_type="application/json")
+
+    @app.get("/judges", response_model=ServedJudges)
+    async def judges() -> Response:
+        """Return the judges here, what was measured of them, and the limits on a call."""
+        return made_json(described_judges())
 
     @app.get("/tasks", response_model=dict[str, list[dict[str, Any]]])
     async def tasks() -> Response:
         """Return the tasks judged here, each with its JSON Schema and an example."""
-        return JSONResponse({"tasks": described_tasks()})
+        return made_json(described_tasks())
 
     @app.head("/health/live", include_in_schema=False)  # as monitors ask
     @app.get("/health/live", response_model=Health)
@@ -159,7 +169,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document() -> Response:
-        return JSONResponse(described_routes())
+        return made_json(described_routes())
 
 
 def describe_task(name: str, service: Service) -> dict[str, Any]:

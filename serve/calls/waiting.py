@@ -121,6 +121,17 @@ class Readers:
 
     def __init__(self, caller_share: float = 1.0) -> None:
         self._turns = Turns(NUM_READING, max(1, int(caller_share * NUM_READING)))
+        self._next_call = Turns(1)
+
+    async def turn(self) -> None:
+        """Wait until the call may begin, or go on with its body: callers take turns.
+
+        So who makes hundreds of calls, each of them short, keeps no other waiting for all of them.
+        The next turn begins when the event loop has looked after everything else.
+        """
+        caller = caller_name()
+        await self._next_call.take(caller)
+        asyncio.get_running_loop().call_soon(self._next_call.give_back, caller)
 
     async def read(self, length: int, work: Callable[..., T], *args: Any) -> T:
         """Do work that keeps the interpreter busy for as long as a text is long, such as parsing.

@@ -14,6 +14,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from email.message import Message as Headings
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -293,12 +294,24 @@ class Gate:
                 answer_headers[REQUEST_ID_HEADER] = call_id
                 for name, value in SECURITY_HEADERS.items():
                     answer_headers.setdefault(name, value)
-            elif is_kept:
-                answer.extend(message.get("body", b""))
+            content = message.get("body", b"")
+            if is_kept:
+                answer.extend(content)
+            num_held = call_bytes.get()
+            if content and num_held:
+                # It is in memory until the client has read it, for which the next part waits.
+                with suppress(ApiError):  # it is sent; other calls of the key find less room
+                    num_held.take(len(content))
+                await send({**message, "more_body": True})
+                if message.get("more_body", False):
+                    return
+                message = {"type": "http.response.body"}
             await send(message)
 
         try:
-            if refusal := self._refusal(scope, headers):
+            refusal = self._refusal(scope, headers)
+            await self.service.readers.turn()
+            if refusal:
                 return await refusal(scope, receive, send_part)
             body = _Body(receive, self.service.limits, CallBytes(self._held))
             call_bytes.set(body.num_held)

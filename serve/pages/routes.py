@@ -169,10 +169,13 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     async def playground(request: Request) -> Response:
         return page(request, "playground", settings=settings())
 
+    @cache
+    def cards() -> list[dict[str, Any]]:
+        return [card(name, judge) for name, judge in service.judges.items()]
+
     @router.get("/pages/judges")
     async def judges(request: Request) -> Response:
-        cards = [card(name, judge) for name, judge in service.judges.items()]
-        return page(request, "judges", cards=cards, measures=list(HEADLINE.values()))
+        return page(request, "judges", cards=cards(), measures=list(HEADLINE.values()))
 
     @router.get("/pages/queue")
     async def queue(request: Request) -> Response:

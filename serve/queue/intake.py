@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from judging import JudgeRequest, Verdict
@@ -13,7 +14,7 @@ from judging.judge import Judge
 from judging.scoring.prompts import longest_field
 from judging.tasks import get_task
 from serve.calls.context import call_bytes, caller_name, request_id, require_open
-from serve.calls.waiting import SHORT, Readers
+from serve.calls.waiting import Readers
 from serve.pictures.received import Decoders
 from serve.queue.worker import ModelJob
 
@@ -23,6 +24,8 @@ BYTES_PER_TOKEN = 4
 """In English text, about."""
 FRAME_TOKENS = 40
 """Turn markers, headings and the label tree."""
+TURN_S = 0.25
+"""Seconds after which others have their turn while the tokens of a call are counted."""
 MOST_SENT_PIXELS = 2 * MOST_PIXELS
 """Most pixels of a picture that is sent to a model whose own limit is not known. Chat models scale
 larger ones down."""
@@ -73,9 +76,9 @@ class Intake:
         decoded = [task.result() for task in tasks]
         length = sum(each.length for each in decoded)
         outcomes: list[ModelJob | Verdict] = []
-        for batch in _batches(decoded):
-            costs = await self._readers.read(length, _costs, batch, counters)
-            outcomes += map(_job, batch, costs)
+        while left := decoded[len(outcomes) :]:
+            costs = await self._readers.read(length, _costs, left, counters)
+            outcomes += map(_job, left, costs)
         return outcomes
 
     async def _decoded(self, checked: CheckedRequest) -> CheckedRequest:
@@ -119,26 +122,18 @@ class Intake:
         await self._decoders.close()
 
 
-def _batches(requests: Sequence[CheckedRequest]) -> Iterator[list[CheckedRequest]]:
-    """Yield the requests in groups; each ends once it has more than ``SHORT`` characters."""
-    batch: list[CheckedRequest] = []
-    length = 0
-    for each in requests:
-        batch.append(each)
-        length += each.length
-        if length > SHORT:
-            yield batch
-            batch, length = [], 0
-    if batch:
-        yield batch
-
-
 def _costs(
     requests: Sequence[CheckedRequest], counters: Mapping[str, TokenCounter]
 ) -> list[int | FieldError]:
-    """Estimate how many tokens each request costs, or say why it cannot be judged."""
+    """Estimate how many tokens each request costs, or say why it cannot be judged.
+
+    Once it has taken ``TURN_S`` the others are left to the next turn.
+    """
     costs: list[int | FieldError] = []
+    end = time.monotonic() + TURN_S
     for each in requests:
+        if costs and time.monotonic() > end:
+            break
         require_open()
         try:
             if each.fault:

@@ -82,6 +82,7 @@ async def read_body(
     deadline = Deadline.of_call(request, service.limits)
     async with deadline.within():
         body = await request.body()
+        await service.readers.turn()
         return await unless_gone(request, read(body, deadline)), deadline
 
 

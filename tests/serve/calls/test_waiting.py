@@ -205,6 +205,52 @@ def test_a_body_whose_client_leaves_is_not_read_on(monkeypatch: pytest.MonkeyPat
         assert client.post("/judge", json=row()).status_code == 200
 
 
+def test_many_short_calls_of_one_key_do_not_hold_up_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them keeps the event loop for 20 ms, also those that have come already."""
+
+    def slowly(*args: Any) -> Any:
+        time.sleep(0.02)
+        return parse_request(*args)
+
+    monkeypatch.setattr(parse, "parse_request", slowly)
+    body = json.dumps(row()).encode()
+    calls = {
+        name: POST + f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        for name, key in KEYS.items()
+    }
+    with serving(Service({"a": FakeJudge()}), keys=tuple(KEYS.values())) as client:
+        many = [send_raw(client, calls["alice"]) for _ in range(60)]
+        for connection in many:
+            connection.sendall(body)
+        start = time.monotonic()
+        assert first_line(send_raw(client, calls["bob"] + body)) == "HTTP/1.1 200 OK"
+        assert time.monotonic() - start < 0.6  # all that alice sends takes 1.2 s
+        for connection in many:
+            assert first_line(connection) == "HTTP/1.1 200 OK"
+
+
+def test_a_long_call_waits_for_few_turns_of_others() -> None:
+    judge = SlowReader(0.2)
+    slow, quick = ([row(question="x" * 25_000)] * 20, [row("x" * 25_000)] * 40)
+    keys = [f"key-{number}-is-long-enough" for number in range(3)]
+
+    def call(key: str, rows: Any) -> bytes:
+        body = json.dumps(rows).encode()
+        head = f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return POST + head.encode() + body
+
+    with serving(Service({"a": judge}), keys=keys) as client:
+        others = [send_raw(client, call(key, slow)) for key in keys[1:] for _ in range(4)]
+        wait_until(lambda: judge.num_counted > 2)
+        start = time.monotonic()
+        assert first_line(send_raw(client, call(keys[0], quick))) == "HTTP/1.1 200 OK"
+        assert time.monotonic() - start < 6  # a turn of each row would take 20 s
+        for connection in others:
+            connection.close()
+
+
 def test_after_a_long_text_the_model_has_longer_than_the_text_took() -> None:
     ended: list[float] = []
 

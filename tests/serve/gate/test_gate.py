@@ -213,6 +213,27 @@ def test_bodies_of_one_key_leave_room_for_others(closed: FakeJudge) -> None:
         assert ask("alice").status_code == 200
 
 
+def test_an_answer_counts_until_its_client_has_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeJudge, "CRITIQUE", "w" * 200_000)
+    judge = FakeJudge(tasks=("truthful-pair",))
+    pair = {"task": "truthful-pair", "mode": "critique", "question": "q", "responses": ["a", "b"]}
+    keys = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
+    limits = Limits(held_bytes=50_000_000, key_queue_share=0.3)
+    with serving(Service({"a": judge}, limits), keys=tuple(keys.values())) as client:
+
+        def status(name: str) -> int:
+            headers = {"Authorization": f"Bearer {keys[name]}"}
+            return client.post("/judge", json=pair, headers=headers).status_code
+
+        body = json.dumps([pair] * 100).encode()
+        head = f"Authorization: Bearer {keys['alice']}\r\nContent-Length: {len(body)}\r\n\r\n"
+        unread = send_raw(client, POST + head.encode() + body)  # more than a connection holds
+        wait_until(lambda: status("alice") == 429, 20)
+        assert status("bob") == 200
+        unread.close()
+        wait_until(lambda: status("alice") == 200, 20)
+
+
 @pytest.mark.parametrize("where", ["reading", "gate"])
 def test_bytes_count_until_nothing_holds_them(where: str) -> None:
     """A thread still reads the body, or the model its text, when the deadline is over."""
