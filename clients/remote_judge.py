@@ -17,6 +17,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -48,7 +49,14 @@ from judging.log_lines import one_line
 from judging.models.backbones import check_version, load_backbone
 from judging.models.fetched import EMBEDDED
 from judging.models.gguf_files import is_gguf
-from judging.scoring.engine import UNWANTED, GeneratedText, LabelLogprobs, Sampling, TextBatch
+from judging.scoring.engine import (
+    UNWANTED,
+    GeneratedText,
+    LabelLogprobs,
+    Sampling,
+    TextBatch,
+    Unwanted,
+)
 from judging.types import END_TOKEN, Message
 
 if TYPE_CHECKING:
@@ -266,7 +274,8 @@ class RemoteEngine:
         # Only now: ``on_text`` may ask this engine for scores, which starts an event loop.
         for index, text in enumerate(texts):
             if on_text and isinstance(text, GeneratedText):
-                on_text(index, text.text)
+                with suppress(Unwanted):
+                    on_text(index, text.text)
         yield TextBatch(self, range(len(texts)), texts)
 
     def _ask_each(

@@ -84,12 +84,18 @@ class EngineOnUse:
 
     def __init__(self, on_load: Callable[[Judge], None]) -> None:
         self._on_load = on_load
+        self._between_layers: Callable[[], None] = lambda: None
 
     @cached_property
     def _engine(self) -> engines.Engine:
         judge = Judge.load(EMBEDDED)
         self._on_load(judge)
+        judge.call_between_layers(lambda: self._between_layers())
         return judge.engine
+
+    def call_between_layers(self, call: Callable[[], None]) -> None:
+        """Have a function called between the layers of the loaded engine, as that says."""
+        self._between_layers = call
 
     @property
     def numerics(self) -> dict[str, str]:

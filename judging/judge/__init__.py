@@ -295,10 +295,8 @@ class Judge:
 
         It may grade other requests meanwhile, with this judge too.
         """
-        from judging.scoring.tree_engine import TreeEngine
-
-        if isinstance(self.engine, TreeEngine):
-            self.engine.call_between_layers(call)
+        if have_called := getattr(self.engine, "call_between_layers", None):
+            have_called(call)
 
     def _verdict(
         self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool

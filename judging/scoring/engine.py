@@ -25,6 +25,10 @@ UNWANTED = CustosError("nobody waits for it any more")
 """In place of the result of a prompt that nobody waits for."""
 
 
+class Unwanted(Exception):
+    """Nobody waits any more for the text of which a piece was told."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """Settings for drawing tokens; temperature 0 takes the likeliest one.
@@ -132,7 +136,7 @@ class Engine(Protocol):
             seeds: One per prompt.
             sampling: How tokens are drawn.
             on_text: Called with a prompt's index and each new piece of its text, which may be
-                empty. What it raises ends the texts.
+                empty. :class:`Unwanted` ends this text, anything else that it raises all texts.
 
         Raises:
             CustosError: If the engine fails as a whole.

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from judging.models.devices import to_device
-from judging.scoring.engine import GeneratedText, Sampling
+from judging.scoring.engine import GeneratedText, Sampling, Unwanted
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import lay_out, make_tree_batch, same_pictures
 from judging.scoring.prompts import EncodedPrompt
@@ -110,7 +110,7 @@ class GrowingText:
         end_id: Token that ends the text.
         stop: Text that ends the text.
         report: Called after each token with the new piece of text that no later token can change,
-            which may be empty.
+            which may be empty. If it raises ``Unwanted``, the text is finished.
     """
 
     def __init__(
@@ -157,8 +157,11 @@ class GrowingText:
         self._report_to(len(self.text))
 
     def _report_to(self, end: int) -> None:
-        if self._report:
-            self._report(self.text[self._num_reported : end])
+        try:
+            if self._report:
+                self._report(self.text[self._num_reported : end])
+        except Unwanted:
+            self.finished = True
         self._num_reported = max(self._num_reported, end)
 
     def _read(self) -> None:

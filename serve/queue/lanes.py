@@ -4,10 +4,10 @@ Jobs wait in lanes, one for the scores and one for the texts of every judge. Cal
 evenly (:class:`Lanes`); the lanes of one caller take turns, and in a lane its oldest job goes
 first. A turn is a window: the jobs that the model gets at once, at most ``window_tokens`` of scores
 (unless the first job alone has more) or ``TEXTS_AT_ONCE`` texts. Scores may interrupt a text
-(:class:`Pace`). Where several callers wait, a window of scores takes ``SHORT_S`` at most, and one
-that is longer ends when another caller comes: rows of one question cost less in one window, but
-nobody shall wait for all those of another. Nor for a long row: on a CPU a window that is due
-earlier interrupts it between two layers of the model.
+(:class:`Pace`), and so may texts that are due earlier. Where several callers wait, a window of
+scores takes ``SHORT_S`` at most, and one that is longer ends when another caller comes: rows of one
+question cost less in one window, but nobody shall wait for all those of another. Nor for a long
+row: on a CPU a window that is due earlier interrupts it between two layers of the model.
 Later jobs about the same question go with it, as together they cost less than apart.
 """
 
@@ -250,7 +250,8 @@ class Lanes(Generic[JobT]):
         most = self.window_tokens if is_alone else self.short_tokens
         jobs = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
         window = Window(jobs)
-        window.due = turns[0].due
+        # A text that is begun is not put off for others: it may take until the last is due.
+        window.due = turns[0 if key[1] == "score" else len(jobs) - 1].due
         self._virtual_time = max(self._virtual_time, self._charged[caller])
         for job in window:
             self._charged[job.caller] += job.tokens
@@ -298,13 +299,17 @@ def _scores(turns: Sequence[Turn[JobT]], most: int) -> list[JobT]:
 
 
 def _texts(jobs: Sequence[JobT]) -> list[JobT]:
-    """Choose a window: the first jobs with a request, or a single job without one."""
-    window = [jobs[0]]
-    for job in jobs[1:TEXTS_AT_ONCE]:
-        if not (window[0].request and job.request):
-            break
-        window.append(job)
-    return window
+    """Choose a window: the first jobs with a request, or a single job without one.
+
+    All have their texts when the longest has its own, so they are of like length.
+    """
+    first = jobs[0]
+
+    def goes_along(job: JobT) -> bool:
+        is_alike = first.tokens <= 2 * job.tokens and job.tokens <= 2 * first.tokens
+        return is_alike and bool(first.request and job.request)
+
+    return [first, *takewhile(goes_along, jobs[1:TEXTS_AT_ONCE])]
 
 
 def _subject(job: Job) -> object:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
-import math
 import os
 import tempfile
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 
 from judging import CustosError, JudgeRequest
 from judging.judge import Judge
+from judging.scoring.engine import Unwanted
 from judging.types import Pass
 from serve.calls.context import CallBytes, call_bytes
 from serve.calls.errors import RETRY_AFTER_S, ApiError
@@ -127,9 +127,9 @@ class Abandoned(Exception):
 class Worker:
     """Runs jobs in a thread of its own, in the order that :class:`Lanes` gives.
 
-    What runs can be interrupted by a window of waiting scores: between two layers of the model and,
-    where a text is written, between two tokens. Scores are interrupted by those that are due
-    earlier, a text whenever :class:`Pace` says that it is their turn; other texts wait.
+    What runs can be interrupted by a window of waiting jobs: between two layers of the model and,
+    where a text is written, between two tokens. Scores are interrupted by scores that are due
+    earlier, a text by such texts, and by scores whenever :class:`Pace` says that it is their turn.
 
     Made and used on one event loop, on which ``on_window`` is called after each window with judge,
     number of jobs and seconds. The watchdog hears of every step of the model.
@@ -266,7 +266,7 @@ class Worker:
         return window
 
     def _let_others_go_first(self) -> None:
-        """Run waiting scores that are due before the running window; then that goes on.
+        """Run waiting jobs that go before the running window; then that goes on.
 
         Called before every layer of the model and after every token of a text. Raises ``Abandoned``
         if nobody waits for the running window any more.
@@ -280,23 +280,30 @@ class Worker:
                 window, start = self._windows[-1], time.monotonic()
                 if self._closed or all(job.is_dropped for job in window):
                     raise Abandoned
-                is_text = window[0].kind == "text"
-                is_paced = is_text and not self._pace.may_interrupt_text(start)
-                if is_paced or not self._lanes.num_jobs:
+                if not self._lanes.num_jobs:
                     return
                 with self._changed:
-                    before = math.inf if is_text else window.due
-                    scores = self._start(self._lanes.take(["score"], before))
-                if not scores:
+                    others = self._start(self._take_before(window, start))
+                if not others:
                     return
                 interrupted_s = self._interrupted_s
-                self._run(scores)
+                self._run(others)
                 end = time.monotonic()
                 self._interrupted_s = interrupted_s + end - start
-                if is_text:
+                if window[0].kind == "text" and others[0].kind == "score":
                     self._pace.count_interruption(start, end)
         finally:
             self._interrupting.release()
+
+    def _take_before(self, window: Window[ModelJob], now: float) -> Window[ModelJob]:
+        """Take out the window that goes before the running one; empty if none does."""
+        if window[0].kind == "score":
+            return self._lanes.take(["score"], window.due)
+        if self._pace.may_interrupt_text(now) and (scores := self._lanes.take(["score"])):
+            return scores
+        if len(self._windows) == MAX_INTERRUPTIONS:  # the last is for scores
+            return Window()
+        return self._lanes.take(["text"], window.due)
 
     def _run(self, window: Window[ModelJob]) -> None:
         start, interrupted_s = time.monotonic(), self._interrupted_s
@@ -397,12 +404,13 @@ class Worker:
         num_written = dict.fromkeys(jobs, 0)
 
         def on_text(request: JudgeRequest, presentation: Pass, piece: str) -> None:
-            job = jobs[id(request)]
-            if presentation.order != "given":
-                return self._pass_on(job, "")
-            num_written[id(request)] += len(piece)
-            num_new = num_written[id(request)] - job.num_passed_on  # text comes again in halves
+            job, num_new = jobs[id(request)], 0
+            if presentation.order == "given":
+                num_written[id(request)] += len(piece)
+                num_new = num_written[id(request)] - job.num_passed_on  # texts come again in halves
             self._pass_on(job, piece[-num_new:] if num_new > 0 else "")
+            if job.is_dropped:
+                raise Unwanted
 
         return list(judge.grade(requests, on_text=on_text))
 

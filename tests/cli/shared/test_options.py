@@ -336,6 +336,13 @@ def test_it_is_loaded_when_a_model_is_needed_and_decides_as_if_it_had_been() -> 
     loaded: list[Judge] = []
     judge = untrained_judge(loaded.append)
     assert isinstance(judge.engine, EngineOnUse)
+    num_layers = 0
+
+    def count_layer() -> None:
+        nonlocal num_layers
+        num_layers += 1
+
+    judge.call_between_layers(count_layer)
     rule, model = (
         JudgeRequest.model_validate(get_task(name).example_row())
         for name in ("chartom-fact", "charthal")
@@ -344,6 +351,7 @@ def test_it_is_loaded_when_a_model_is_needed_and_decides_as_if_it_had_been() -> 
     [by_rule] = judge.grade([rule])
     assert (by_rule.label, loaded) == ("Correct", [])
     [by_model] = judge.grade([model])
+    assert num_layers >= 30
     [direct] = loaded
     assert keys == [direct.fingerprint(request) for request in (rule, model)]
     [expected] = direct.grade([model])

@@ -24,7 +24,7 @@ from judging.files.pictures import PixelLimits
 from judging.judge import Judge
 from judging.models.backbones import Backbone
 from judging.scoring import ask_model, generation
-from judging.scoring.engine import GeneratedText, Sampling
+from judging.scoring.engine import GeneratedText, Sampling, Unwanted
 from judging.scoring.generation import GrowingText, nuclei, sample_tokens
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
@@ -91,6 +91,33 @@ def test_a_prompt_of_several_texts_is_read_once(
     together = finished_texts(engine.generate(several, encoder, "</never>", seeds, warm))
     assert together == alone
     assert rows_read == [len(prompts) + 1]
+
+
+def test_a_text_that_nobody_waits_for_ends_and_no_other_changes(
+    tiny: Backbone, pictures: list[str]
+) -> None:
+    prompts = prompts_with_pictures(tiny, pictures)
+    warm, engine = Sampling(max_new_tokens=30, temperature=1.0), engine_of(tiny)
+    wanted = {1}
+    num_told = Counter[int]()
+
+    def told(index: int, piece: str) -> None:
+        num_told[index] += 1
+        if index not in wanted and num_told[index] > 2:
+            raise Unwanted
+
+    def drawn() -> list[GeneratedText]:
+        num_told.clear()
+        seeds = list(range(len(prompts)))
+        batches = engine.generate(prompts, Encoder(tiny), "</never>", seeds, warm, told)
+        return finished_texts(batches)
+
+    [_, kept, *_] = drawn()
+    assert num_told[1] >= 30
+    assert max(num_told[index] for index in range(len(prompts)) if index != 1) <= 4
+    assert kept == _generate(tiny, prompts[1:2], warm, seed=1 - 10 * len(prompts[1].suffix_ids))[0]
+    wanted.clear()
+    assert max(len(text.tokens) for text in drawn()) == 3
 
 
 def test_stop_text_ends_and_is_left_out(tiny: Backbone, pictures: list[str]) -> None:

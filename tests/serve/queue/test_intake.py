@@ -305,6 +305,16 @@ def test_texts_with_a_request_are_written_side_by_side() -> None:
     assert len(lanes.take()) == 1
 
 
+def test_texts_that_are_written_together_are_of_like_length() -> None:
+    lanes = make_lanes()
+    lanes.add(job(str(tokens), kind="text", tokens=tokens) for tokens in (100, 150, 200, 300, 900))
+    assert [names(window) for window in all_windows(lanes)] == [
+        ["100", "150", "200"],
+        ["300"],
+        ["900"],
+    ]
+
+
 def test_room_is_bounded_in_jobs_and_tokens_but_an_empty_queue_takes_anything() -> None:
     lanes = make_lanes(max_jobs=2, max_tokens=500)
     assert lanes.has_room(10, 10_000)

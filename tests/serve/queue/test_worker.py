@@ -417,6 +417,33 @@ def test_what_a_model_reads_for_a_text_is_interrupted_and_ends_when_nobody_waits
     assert judge.batches[0] == ["text", "short", "text", "after", "after"]
 
 
+def test_a_text_waits_for_no_longer_text_of_another_caller() -> None:
+    judge = Layered()
+
+    async def main() -> None:
+        worker = Worker(
+            {"a": judge},
+            Lanes(["a"], max_jobs=99, max_tokens=9999, window_tokens=9999),
+            lambda name, count, each: None,
+            Watchdog(0),
+        )
+        submit = partial(submitted, worker)
+        jobs = [submit("one", "text", f"long {number}", 400) for number in range(3)]
+        while not judge.batches:
+            await asyncio.sleep(0.001)
+        jobs += [submit("two", "text", name, 60) for name in ("short", "too")]
+        jobs += [submit("one", "text", "own", 60)]
+        await asyncio.wait([jobs[3].future, jobs[4].future])
+        assert not any(job.future.done() for job in jobs[:3])
+        await asyncio.wait([job.future for job in jobs])
+        await ended(worker)
+
+    asyncio.run(main())
+    assert [batch[0] for batch in judge.batches] == [
+        *("long 0", "short", "too", "long 1", "long 2", "own")
+    ]
+
+
 class Memory:
     """Memory of a forward pass."""
 
