@@ -36,6 +36,11 @@ MAX_SMALL_CHUNKS = 1000
 CHUNK_BYTES = 1000
 """Bytes that chunks of a body have on average, beyond ``MAX_SMALL_CHUNKS``. One takes as long to
 read as a few kilobytes: 40,000 that come at once would keep all other calls waiting."""
+MOST_PIECES = 16
+"""Pieces of less than ``CHUNK_BYTES`` in which a call may come, each read at once."""
+PIECES_S = 0.5
+"""Wait before each further one, which others then come with. To read a byte costs as much as to
+read a kilobyte."""
 HEADERS_END = re.compile(rb"\n\r?\n")
 LENGTHS = re.compile(rb"\n(?:content-length|transfer-encoding):((?:[^\n]|\n[ \t])*)", re.IGNORECASE)
 """Each length of the body that headers state, which may be a list."""
@@ -228,6 +233,7 @@ class LimitedConnection(H11Protocol):
         self.conn = _PlainHeaders(h11.SERVER, MAX_HEADER_BYTES)
         self._excess = open_connections.excess
         self._headers_s: float = HEADERS_S
+        self._num_pieces = 0
         self._headers_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
@@ -244,6 +250,22 @@ class LimitedConnection(H11Protocol):
             self.app = refusal.response()
             self._headers_s = REFUSAL_S
         self._set_headers_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a piece of a call; if many were small, let more come before the next is read."""
+        cycle = self.cycle
+        super().data_received(data)
+        if self.cycle is not cycle:
+            self._num_pieces = 0
+        elif len(data) < CHUNK_BYTES:
+            self._num_pieces += 1
+            if self._num_pieces > MOST_PIECES:
+                self.transport.pause_reading()
+                self.loop.call_later(PIECES_S, self._resume_reading)
+
+    def _resume_reading(self) -> None:
+        if not self.flow.read_paused:  # otherwise the call has more than it has read
+            self.transport.resume_reading()
 
     def handle_events(self) -> None:
         """Read what has come."""

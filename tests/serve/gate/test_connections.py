@@ -153,6 +153,29 @@ def test_a_refused_head_call_has_an_answer_without_a_body(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+def test_bytes_that_come_one_by_one_are_read_together(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_read = 0
+    receive = connections.LimitedConnection.data_received
+
+    def counted(connection: connections.LimitedConnection, data: bytes) -> None:
+        nonlocal num_read
+        num_read += 1
+        receive(connection, data)
+
+    monkeypatch.setattr(connections.LimitedConnection, "data_received", counted)
+    head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: "
+    with serving(Service({"a": judge})) as client:
+        connection = send_raw(client, head)
+        for _ in range(500):
+            connection.sendall(b"x")
+            time.sleep(0.001)
+        connection.sendall(b"\r\n\r\n")
+        assert first_line(connection) == "HTTP/1.1 200 OK"
+    assert num_read < 50
+
+
 def test_a_body_of_two_lengths_cannot_smuggle_a_call(judge: FakeJudge) -> None:
     """The second call is inside of the first for who heeds Content-Length."""
     body = b"0\r\n\r\nGET /judges HTTP/1.1\r\nHost: localhost\r\n\r\n"
