@@ -40,7 +40,7 @@ DEADLINE_S, SPARE_S = 1.0, 20.0
 """Deadline of each call, and how much longer it may take on a machine that has other work."""
 PROCESSOR_S = 3.0
 """Most processor time of one call, with that of its client."""
-PEAK_MB, GROWTH_MB = 400, 100
+PEAK_MB, GROWTH_MB = 400, 250
 """Most memory that one call takes, with that of its client, and that all leave behind."""
 ERROR_BYTES = 8000
 """Most bytes of an error: 1,200 characters, of which each may be written as `\\u0000`."""
