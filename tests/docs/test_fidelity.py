@@ -13,7 +13,7 @@ from tests.docs.markdown_pages import DOCS, ROOT
 PAGE = DOCS / "fidelity.md"
 NAMED = re.compile(r"`(tests/[\w/.-]+?)(?:::(\w+))?`")
 SELDOM = {
-    *("slow", "cuda", "vllm", "real_tokenizer", "needs_published", "browser"),
+    *("slow", "cuda", "vllm", "real_tokenizer", "needs_published", "browser", "ON_GPU", "MARKS"),
     *("skip", "skipif", "importorskip", "xfail"),
 }
 """Marks and calls, and one fixture, of tests that most machines leave out or let fail."""

@@ -58,7 +58,7 @@ def test_every_call_of_the_good_key_is_answered_as_it_expects(
     """In the shape of a whole soak, of which attacks that take long are left out."""
     short = [each for each in attacks() if len(each.body) < 300_000 and not each.leaves_after_s]
     monkeypatch.setattr(soak, "attacks", lambda: short)
-    monkeypatch.setattr(soak, "GOOD_PAUSE_S", 0.0)
+    monkeypatch.setattr(soak, "GOOD_SHARE", 1.0)
     (tmp_path / soak.LOG).touch()
     service = Service({"judge": FakeJudge(tasks=TASKS)})
     with serving(service, known(*KEYS.values())) as client:

@@ -1,6 +1,7 @@
 """The first hour on a GPU, rehearsed: figures are kept, a step goes on, a killed one ends whole."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -69,7 +70,7 @@ def test_every_file_of_tests_for_a_gpu_is_a_part() -> None:
     marked = {
         str(file.relative_to(machine.ROOT))
         for file in (machine.ROOT / "tests").rglob("test_*.py")
-        if "\n    pytest.mark.cuda," in file.read_text(encoding="utf-8")
+        if re.search(r"ON_GPU$|^    pytest\.mark\.cuda,", file.read_text("utf-8"), re.M)
     }
     assert marked <= {*of_steps, *others}
 
