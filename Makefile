@@ -28,7 +28,7 @@ demo:
 	@$(MAKE) --no-print-directory setup
 	@$(BIN)/custos demo $(if $(DATA),--data "$(DATA)")
 
-# Run the tests that take no more than seconds each, the files of tests divided over the CPU cores.
+# Run the tests that take seconds each, two minutes at most, the files of tests divided over the CPU cores.
 # One that waits for something that never comes is ended with its stack. They see no GPU: those for
 # one are run by pytest -m cuda (docs/proofs.md).
 test: $(READY)
