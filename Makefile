@@ -24,7 +24,7 @@ $(READY): pyproject.toml constraints.txt
 # make demo DATA=path/to/NQ.json also tests on answers that people judged (EVOUNA).
 demo:
 	@echo "make demo: a shipped judge grades three answers, then a judge is trained, tested and served;" \
-	    "under 10 minutes on two CPU cores (15 without AVX-512)"
+	    "5 to 11 minutes on two CPU cores (up to 15 without AVX-512)"
 	@$(MAKE) --no-print-directory setup
 	@$(BIN)/custos demo $(if $(DATA),--data "$(DATA)")
 

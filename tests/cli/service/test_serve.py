@@ -52,7 +52,7 @@ LOAD = "cli.shared.judges.EngineOptions.load_judge"
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The judges of services that load theirs, which know every task, and end."""
+    """Record the judges that each service loads, which know every task; then it ends."""
     loaded: list[dict[str, Any]] = []
     monkeypatch.setattr(LOAD, lambda _, name, **__: KnowingJudge(name))
     monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
@@ -68,7 +68,7 @@ def serve(*options: str) -> None:
 
 
 def refused_before_loading(monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
-    """The line of an error that comes before a judge is loaded."""
+    """Return the error of options that are refused before a judge is loaded."""
     monkeypatch.setattr(LOAD, lambda *_, **__: pytest.fail("loaded"))
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     result = CliRunner().invoke(app, ["serve", "--port", "0", *options])

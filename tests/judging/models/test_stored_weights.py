@@ -29,7 +29,7 @@ from tests.judging.made_up import moved_adapter
 
 
 def plain(checkpoint: Path | str, dtype: torch.dtype = torch.float32) -> Any:
-    """The checkpoint as the library alone loads it."""
+    """Load the checkpoint by the library alone."""
     return transformers.AutoModelForImageTextToText.from_pretrained(checkpoint, dtype=dtype)
 
 
