@@ -24,7 +24,7 @@ T = TypeVar("T")
 NUM_READING = 2
 """Texts that are read at once. Between them the event loop gets its turn at the interpreter; it
 would wait for all that are read at once."""
-REST = 3
+REST = 7
 """Rest after a long text, in times of its reading, before its turn ends. A parser lets no other
 thread run, and the model asks for the interpreter thousands of times a second."""
 MOST_REST_S = 1.0

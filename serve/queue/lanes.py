@@ -28,7 +28,7 @@ RELATED_WINDOWS = 4
 """How far behind the first job, in windows, jobs about the same question are looked for."""
 SHORT_S = 0.25
 """Seconds of a window of scores while other callers wait."""
-SAVED_WINDOWS = 4
+SAVED_WINDOWS = 16
 """How much of the model, in windows, a caller may have saved up when it comes back."""
 RETURN_SHARE = 0.05
 """Longest wait for the next requests of a window's callers, as a share of the window's time."""
