@@ -67,7 +67,7 @@ def test_custos_train_leaves_the_judge_of_one_process(
     ]
     assert relative_error(*adapters) < ADAPTER
     Judge.load(str(tmp_path / "shared"), device="cpu")
-    if kind != "reward":
+    if kind in ("focal", "joint"):  # one token of a critique may turn by rounding
         reports = [
             json.loads((folder / "report.json").read_text())
             for folder in (tmp_path / "shared", tmp_path / "alone")
