@@ -28,7 +28,7 @@ RELATED_WINDOWS = 4
 """How far behind the first job, in windows, jobs about the same question are looked for."""
 SHORT_S = 0.25
 """Seconds of a window of scores while other callers wait."""
-SAVED_WINDOWS = 16
+SAVED_WINDOWS = 8
 """How much of the model, in windows, a caller may have saved up when it comes back."""
 RETURN_SHARE = 0.05
 """Longest wait for the next requests of a window's callers, as a share of the window's time."""
@@ -43,7 +43,7 @@ class Job:
     judge: str
     kind: Kind
     tokens: int
-    """Estimate of its cost (:mod:`serve.queue.estimate`)."""
+    """Estimate of its cost (:func:`serve.queue.intake.request_tokens`)."""
     request: JudgeRequest | None = None
     """What to grade. A job without a request writes free text, and the model runs it alone."""
     caller: str = ""
@@ -117,7 +117,8 @@ class Lanes(Generic[JobT]):
     take ``caller_share``; above that, each named caller has room for an even part of the queue. A
     window of scores has ``window_tokens``.
 
-    The model's tokens are charged to the caller that they are read for. The turn is that of the
+    The model's tokens are charged to the caller that they are read for, at first as estimated and
+    then by the time that they took (:meth:`charge_taken`). The turn is that of the
     caller with the fewest, those of its next job included: of equals the shorter job goes first.
     While callers compete, those who use less than an even part of the model so wait for the window
     that runs and for no other. What a caller did not use while it was away it may have back up to
@@ -215,6 +216,19 @@ class Lanes(Generic[JobT]):
             self.add([job])
             self._lanes[job.judge, job.kind].queues[job.caller].rotate()
             charged = self._charged[job.caller] - job.tokens
+            self._charged[job.caller] = max(charged, self._earliest)
+
+    def charge_taken(self, jobs: Collection[JobT], tokens: float) -> None:
+        """Charge the callers of a window what it has taken in place of the estimates.
+
+        Digits have four times the tokens that their length tells, and a rule may take seconds. The
+        difference is bounded: a machine may stand still, which is nobody's fault.
+        """
+        estimate = sum(job.tokens for job in jobs)
+        most = SAVED_WINDOWS * self.short_tokens
+        for job in jobs:
+            difference = min(tokens - estimate, most) * job.tokens / estimate
+            charged = self._charged.get(job.caller, self._earliest) + difference
             self._charged[job.caller] = max(charged, self._earliest)
 
     @property
@@ -334,9 +348,14 @@ class Pace:
     def count_scores(
         self, now: float, seconds: float, *, num_jobs: int, tokens: int, num_waiting: int
     ) -> None:
-        """Note a window of scores that ended ``now``, and the number of jobs that wait then."""
-        speed = tokens / max(seconds, 1e-6)
-        self.tokens_per_second = 0.8 * (self.tokens_per_second or speed) + 0.2 * speed
+        """Note a window of scores that ended ``now``, and the number of jobs that wait then.
+
+        ``tokens`` are those that a model read. Without any the window tells nothing of its speed:
+        long rows that a rule decides at once would make it look a thousand times as fast.
+        """
+        if tokens:
+            speed = tokens / max(seconds, 1e-6)
+            self.tokens_per_second = 0.8 * (self.tokens_per_second or speed) + 0.2 * speed
         # Callers who get an answer often send their next request at once. Together with those who
         # wait they fill one window; apart they would take turns in two, each slower per job.
         self._expected_jobs = num_waiting + num_jobs

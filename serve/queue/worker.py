@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from judging import CustosError, JudgeRequest
+from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.scoring.engine import Unwanted
 from judging.types import Pass
@@ -55,6 +55,8 @@ class ModelJob(Job):
     started_at: float = 0.0
     ended_at: float = 0.0
     """0 if it was dropped before the model had it."""
+    is_read: bool = False
+    """A model read it; no rule decided it before, and it did not fail."""
     num_passed_on: int = 0
     """Characters of its text that its caller has already."""
 
@@ -327,22 +329,26 @@ class Worker:
                     job.num_held.release()
             if is_idle:  # otherwise it has interrupted another, which goes on
                 self.watchdog.rest()
-        ended = [job for job in window if job.ended_at]
-        if not ended:
-            return
         now = time.monotonic()
-        if window[0].kind == "score" and self._interrupted_s == interrupted_s:
+        seconds = now - start - (self._interrupted_s - interrupted_s)
+        ended = [job for job in window if job.ended_at]
+        if ended and window[0].kind == "score" and self._interrupted_s == interrupted_s:
             with self._changed:
                 self._pace.count_scores(
                     now,
                     now - start,
                     num_jobs=len(ended),
-                    tokens=sum(job.tokens for job in ended),
+                    tokens=sum(job.tokens for job in ended if job.is_read),
                     num_waiting=self._lanes.num_jobs,
                 )
                 self._lanes.short_tokens = self._pace.short_tokens(self._lanes.window_tokens)
-        seconds = now - start - (self._interrupted_s - interrupted_s)
-        self._call(self.on_window, window[0].judge, len(ended), seconds)
+        speed = self._pace.tokens_per_second
+        if window[0].kind == "score" and speed:
+            with self._changed:  # those that were dropped have taken time too
+                taken = [job for job in window if job not in again]
+                self._lanes.charge_taken(taken, seconds * speed)
+        if ended:
+            self._call(self.on_window, window[0].judge, len(ended), seconds)
 
     def _settle_all(self, window: list[ModelJob]) -> None:
         """Give every job its result; if jobs fail together, try each half again."""
@@ -380,6 +386,8 @@ class Worker:
             if not (job.is_dropped or job in self._put_off):
                 job.ended_at = now
         done = [each for each in zip(window, results, strict=True) if each[0].ended_at]
+        for job, result in done:
+            job.is_read = isinstance(result, Verdict) and result.posterior is not None
         self._call(_settle, done)
 
     def _results(self, window: list[ModelJob]) -> list[Any]:

@@ -339,3 +339,37 @@ def test_a_caller_takes_a_share_of_the_queue() -> None:
     assert not lanes.has_share("busy", 1, 101)
     assert lanes.has_share("quiet", 6, 600)
     assert lanes.has_share("", 6, 600)  # of callers without a key nobody knows who they are
+
+
+def test_rows_that_no_model_read_tell_nothing_of_its_speed() -> None:
+    pace = Pace()
+    pace.count_scores(0.0, 1.0, num_jobs=2, tokens=400, num_waiting=0)
+    pace.count_scores(1.0, 0.002, num_jobs=3, tokens=0, num_waiting=0)
+    assert pace.short_tokens(6000) == 100
+    assert pace.are_callers_back(3)
+
+
+def test_callers_share_the_time_and_not_the_tokens_that_were_guessed() -> None:
+    lanes = make_lanes(window_tokens=1000)
+    lanes.short_tokens = 100
+    lanes.add(of_caller("guessed", 100))
+    lanes.add(of_caller("dear", 100))
+    counts = Counter[str]()
+    for _ in range(40):
+        window = lanes.take()
+        counts.update(names(window))
+        lanes.charge_taken(window, sum(400 if job.caller == "dear" else 100 for job in window))
+    assert counts["guessed"] == pytest.approx(4 * counts["dear"], abs=4)
+
+
+def test_a_window_in_which_the_machine_stood_still_costs_its_caller_no_more_than_it_may_save() -> (
+    None
+):
+    lanes = make_lanes(window_tokens=100)
+    lanes.add(of_caller("unlucky", 100))
+    lanes.add(of_caller("other", 100))
+    window = lanes.take()
+    assert names(window) == ["unlucky"]
+    lanes.charge_taken(window, 10**9)
+    order = [names(lanes.take())[0] for _ in range(SAVED_WINDOWS + 4)]
+    assert 0 < order.count("unlucky") < 4

@@ -388,6 +388,74 @@ def test_a_short_job_interrupts_a_long_one_and_no_longer_one_does() -> None:
     assert sum(seconds) < 3 * seconds[1]
 
 
+class Decided(FakeJudge):
+    """Decides rows by a rule, in no time, but for those that its model reads in 20 ms each."""
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        for request in requests:
+            verdict = self.verdict_on(request, 0.9)
+            if request.id == "rule":
+                verdict = verdict.model_copy(update={"posterior": None})
+            else:
+                time.sleep(0.02)
+            yield verdict
+
+
+def test_long_rows_that_a_rule_decides_do_not_make_windows_long() -> None:
+    lanes = Lanes[ModelJob](["a"], max_jobs=99, max_tokens=10**6, window_tokens=6000)
+
+    async def main() -> None:
+        worker = Worker({"a": Decided()}, lanes, lambda name, count, each: None, Watchdog(0))
+        await asyncio.wait([submitted(worker, "one", "score", "read", 20).future])
+        short_tokens = lanes.short_tokens
+        for _ in range(5):
+            await asyncio.wait([submitted(worker, "two", "score", "rule", 5000).future])
+        await asyncio.sleep(0.1)
+        assert lanes.short_tokens == short_tokens < 600
+        await ended(worker)
+
+    asyncio.run(main())
+
+
+def test_a_caller_whose_rows_take_longer_than_estimated_has_fewer_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "SHORT_S", 0.001)  # a row a window
+    order: list[str] = []
+
+    class Timed(FakeJudge):
+        def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+            for request in requests:
+                self.gate.wait()
+                time.sleep(0.02 if request.id == "dear" else 0.002)
+                order.append(request.id)
+                yield self.verdict_on(request, 0.9)
+
+    judge = Timed()
+
+    async def main() -> None:
+        worker = Worker(
+            {"a": judge},
+            Lanes(["a"], max_jobs=99, max_tokens=9999, window_tokens=9999),
+            lambda name, count, seconds: None,
+            Watchdog(0),
+        )
+        await asyncio.wait([submitted(worker, "first", "score", "first", 10).future])
+        judge.gate.clear()
+        jobs = [
+            submitted(worker, name, "score", name, 10)
+            for _ in range(30)
+            for name in ("dear", "cheap")
+        ]
+        judge.gate.set()
+        await asyncio.wait([job.future for job in jobs])
+        await ended(worker)
+
+    asyncio.run(main())
+    until_cheap = order[: len(order) - order[::-1].index("cheap")]
+    assert until_cheap.count("dear") < 15
+
+
 def test_what_a_model_reads_for_a_text_is_interrupted_and_ends_when_nobody_waits() -> None:
     judge = Layered()
     watchdog = Watchdog(0.3)
