@@ -231,6 +231,14 @@ class Lanes(Generic[JobT]):
             charged = self._charged.get(job.caller, self._earliest) + difference
             self._charged[job.caller] = max(charged, self._earliest)
 
+    def let_pass(self, tokens: float) -> None:
+        """Note how many tokens the model could have read while nothing waited and nothing ran.
+
+        Nobody was kept from them. So who asks little, and all the time, has saved up as much as who
+        comes for the first time.
+        """
+        self._virtual_time += tokens
+
     @property
     def _earliest(self) -> float:
         """Least that a caller counts as charged when it comes."""

@@ -162,6 +162,8 @@ class Worker:
         which may itself be interrupted in the same thread."""
         self._interrupted_s = 0.0
         """Seconds of all windows that interrupted another."""
+        self._rests_since = time.monotonic()
+        """When the last window ended; of interest while nothing runs and nothing waits."""
         self._closed = False
         for judge in judges.values():
             judge.call_between_layers(self._let_others_go_first)
@@ -184,6 +186,10 @@ class Worker:
                 whose = "" if has_share else " of this key"
                 message = f"too many requests{whose} are waiting; try again"
                 raise ApiError(429, message, retry_after=seconds)
+            if not (self._lanes.num_jobs or self._running):
+                rested_s = time.monotonic() - self._rests_since
+                self._lanes.let_pass(rested_s * self._pace.tokens_per_second)
+                self._rests_since += rested_s
             self._lanes.add(jobs)
             self._changed.notify()
 
@@ -324,6 +330,7 @@ class Worker:
                 self._put_off.difference_update(window)
                 self._running = [job for job in self._running if job not in window]
                 is_idle = not self._running
+                self._rests_since = time.monotonic()
             for job in window:
                 if job.num_held:
                     job.num_held.release()

@@ -288,6 +288,16 @@ def test_a_caller_that_was_away_has_saved_a_few_windows_up_and_no_more() -> None
     assert all(abs(count - 5) <= 1 for count in counts[SAVED_WINDOWS + 1 :])
 
 
+def test_who_asks_little_all_the_time_goes_no_later_than_newcomers() -> None:
+    lanes = make_lanes(window_tokens=1000)
+    for _ in range(100):
+        lanes.add(of_caller("steady", 1))
+        lanes.take()
+        lanes.let_pass(300)  # of four jobs that the model could have run it ran one
+    lanes.add([*of_caller("new", 100), *of_caller("newer", 100), *of_caller("steady", 3)])
+    assert names(lanes.take()).count("steady") == 3
+
+
 def test_a_caller_below_its_part_waits_for_no_window_but_the_one_that_runs() -> None:
     lanes = make_lanes("a", "b", window_tokens=1000)
     lanes.short_tokens = 300

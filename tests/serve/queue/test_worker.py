@@ -456,6 +456,26 @@ def test_a_caller_whose_rows_take_longer_than_estimated_has_fewer_of_them(
     assert until_cheap.count("dear") < 15
 
 
+def test_a_rest_of_the_model_is_nobody_s_debt() -> None:
+    judge = OneByOne()
+
+    async def main() -> None:
+        lanes = Lanes[ModelJob](["a"], max_jobs=99, max_tokens=9999, window_tokens=30)
+        worker = Worker({"a": judge}, lanes, lambda name, count, seconds: None, Watchdog(0))
+        for _ in range(20):
+            await asyncio.wait([submitted(worker, "steady", "score", "steady", 10).future])
+            await asyncio.sleep(0.05)
+        judge.gate.clear()
+        jobs = [submitted(worker, name, "score", name, 10) for name in ["new", "newer"] * 20]
+        steady = submitted(worker, "steady", "score", "steady", 10)
+        judge.gate.set()
+        await asyncio.wait([job.future for job in (*jobs, steady)])
+        assert sum(job.ended_at < steady.ended_at for job in jobs) < 10
+        await ended(worker)
+
+    asyncio.run(main())
+
+
 def test_what_a_model_reads_for_a_text_is_interrupted_and_ends_when_nobody_waits() -> None:
     judge = Layered()
     watchdog = Watchdog(0.3)
