@@ -106,7 +106,7 @@ def test_all_of_it_with_two_steps_of_training(
     (tmp_path / "runs" / "demo" / "demo.log").touch()
     source = tmp_path / "NQ.json"
     source.write_text(json.dumps(evouna_rows(30)), encoding="utf-8")
-    demo.demo(source)
+    demo.demo(data=source)
     output, errors = capfd.readouterr()
     assert errors == ""
     assert output.startswith("Three answers are graded, then a judge is trained")

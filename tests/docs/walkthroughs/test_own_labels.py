@@ -214,7 +214,7 @@ LOCAL_EXAMPLES = [
     block
     for page in (ROOT / "README.md", DOCS / "judge-files.md", DOCS / "reference" / "python.md")
     for block in blocks(page)
-    if block.language == "python"
+    if block.language == "python" and "http://" not in block.text
 ]
 
 
