@@ -1,4 +1,4 @@
-"""Loss modules, which take tensors and return a scalar."""
+"""Losses and the log-probabilities that they are made of: tensors in, tensors out."""
 
 from losses.bradley_terry import BradleyTerryLoss
 from losses.chunked import chunked_token_logprobs

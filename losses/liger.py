@@ -1,7 +1,8 @@
 """Token log-probabilities by Liger's fused kernel where it runs, by our own chunks elsewhere.
 
-Liger's chunks have about ``tokens * hidden / vocabulary`` tokens, rounded up to a power of two:
-less memory than our 256, but products that may be too small for a GPU. Neither was measured on one.
+Liger's chunks have about ``tokens * hidden / vocabulary`` tokens, rounded up to a power of two.
+They take less memory than our 256, but their products may be too small for a GPU. Neither was
+measured on one.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +14,7 @@ from torch import Tensor
 from losses.chunked import chunked_token_logprobs
 
 FIRST_CORRECT_VERSION = Version("0.8.5")
-"""Without a reduction, earlier versions of Liger did not weight the gradient token by token."""
+"""Earlier versions of Liger, used without a reduction, do not weight each token's gradient."""
 
 
 def projected_token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
@@ -33,7 +34,7 @@ def projected_token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor) ->
 
 
 def liger_is_installed() -> bool:
-    """Return whether a correct Liger is installed (``pip install custos[liger]``)."""
+    """Tell whether a correct Liger is installed (``pip install custos[liger]``)."""
     try:
         return Version(version("liger-kernel")) >= FIRST_CORRECT_VERSION
     except PackageNotFoundError:

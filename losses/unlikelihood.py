@@ -16,7 +16,7 @@ def log1mexp(x: Tensor) -> Tensor:
         x: Log-probabilities, any shape.
     """
     near_zero = x > -math.log(2)
-    # Each branch gets only arguments in its range, or its gradient would be nan where it is unused.
+    # Each branch gets arguments in its range alone; else its gradient is nan even where unused.
     small = torch.where(near_zero, x, -1.0)
     large = torch.where(near_zero, -1.0, x)
     return torch.where(near_zero, (-torch.expm1(small)).log(), torch.log1p(-large.exp()))
@@ -38,9 +38,9 @@ class UnlikelihoodLoss(nn.Module):
                 loss; only the tokens that differ from the right sequence to spare shared tokens.
 
         Returns:
-            ``[batch]`` in at least float32, 0 where the mask is empty. It is finite where P rounds
-            to 1. The slope ``P / (1 - P)`` is cut only where it would overflow; from logits on
-            (:func:`losses.token_logprobs`) the gradient is at most 1.
+            ``[batch]`` in at least float32, 0 where the mask is empty, finite where P rounds to 1.
+            The slope ``P / (1 - P)`` is cut only where it would overflow; with respect to logits
+            (through :func:`losses.token_logprobs`) the gradient is at most 1.
         """
         logprobs = at_least_float32(token_logprobs)
         largest = -torch.finfo(logprobs.dtype).tiny

@@ -71,8 +71,8 @@ class Judge:
 
     Attributes:
         folder: Run folder that the judge was loaded from, if any.
-        allowed: Tasks that it may judge though it was not trained for them. ``None``: nobody has
-            said; an untrained judge then takes every task, a trained one its own.
+        allowed: Tasks that it may judge though it was not trained for them. ``None`` if nobody
+            chose: an untrained judge then takes every task, a trained one only its own.
     """
 
     allowed: Collection[str] | None = None
@@ -95,7 +95,7 @@ class Judge:
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = encoder_of(backbone, card)
-        self._encoding = threading.Lock()  # as streams may share the encoder that reads ahead
+        self._encoding = threading.Lock()  # several calls of grade may share an encoder
 
     @classmethod
     def load(
@@ -120,7 +120,7 @@ class Judge:
             token_budget: Most tokens in one forward pass; default by device.
 
         Raises:
-            CustosError: If it cannot be found, is damaged, or does not fit this version.
+            CustosError: If the judge cannot be found, is damaged, or does not fit this version.
         """
         folder = run_folder(source)
         if folder is None:
@@ -147,7 +147,7 @@ class Judge:
 
     @classmethod
     def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
-        """Make the judge of a run folder; ``CustosError`` if its calibration is another judge's."""
+        """Build the judge of a run folder; ``CustosError`` if its calibration is another's."""
         judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
         judge.folder = folder
         if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
@@ -175,12 +175,12 @@ class Judge:
 
     @property
     def identity(self) -> str:
-        """Return a digest of what a calibration depends on: not packages, not the calibration."""
+        """Digest what a calibration depends on, which excludes packages and the calibration."""
         return digest(self._identity_fields())
 
     def _identity_fields(self) -> dict[str, Any]:
         changed_pixels, name = self.backbone.changed_pixels, self.backbone.name
-        is_local = Path(name).exists() or name.lower().endswith(GGUF)  # perhaps no longer there
+        is_local = Path(name).exists() or name.lower().endswith(GGUF)  # it may be gone
         return {
             "backbone": "local" if is_local else name,
             "backbone_version": self.backbone.version,
@@ -193,18 +193,18 @@ class Judge:
         }
 
     def resolve(self, request: RequestT) -> RequestT:
-        """Return a request as this judge takes it; errors are those of :func:`resolve`."""
+        """Return a request in the modes that this judge takes it in, as :func:`resolve` does."""
         return resolve(request, self.name, self.tasks, self.card)
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything but the request that could change its verdict."""
+        """Digest everything but the request that could change its verdict."""
         return self._fingerprint(self.resolve(request))
 
     def _fingerprint(self, request: JudgeRequest) -> str:
         """Return the fingerprint for a resolved request."""
         task = get_task(request.task)
-        is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
-        key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
+        omits_pictures = len(self.encoder.pictures(task, request)) < len(request.images)
+        key = (task.name, request.variant, task.rubric(request), request.mode, str(omits_pictures))
         if key not in self._fingerprints:
             told = self.encoder.instruction(task, request)
             self._fingerprints[key] = digest(
@@ -214,8 +214,8 @@ class Judge:
                     "task": task.name,
                     "variant": request.variant,
                     "mode": request.mode,
-                    # Left out where all are shown: verdicts of earlier versions are kept.
-                    **({"pictures": "left out"} if is_cut else {}),
+                    # No key where all are shown, so that verdicts of earlier versions still count.
+                    **({"pictures": "left out"} if omits_pictures else {}),
                     "instruction": instruction_hash(told, task.labels(task.rubric(request))),
                     "calibration": self.calibration.id if self.calibration else None,
                     "packages": package_versions(),
@@ -224,7 +224,7 @@ class Judge:
         return self._fingerprints[key]
 
     def _signature(self, request: JudgeRequest) -> Signature:
-        """Return what the verdict on a resolved request says of this judge."""
+        """Return the fields of a verdict on a resolved request that name this judge."""
         return Signature(
             judge_name=self.name,
             rubric=get_task(request.task).full_rubric(request),
@@ -232,7 +232,7 @@ class Judge:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the judge's entry in listings, with all that its fingerprints are made of."""
+        """Describe the judge for listings, with all that its fingerprints are made of."""
         trained = self.card.tasks if self.card else {}
         return {
             "name": self.name,
@@ -261,8 +261,8 @@ class Judge:
             calibrated: Apply the judge's calibration, where it has one.
             sampling: How critiques are drawn; default as :func:`critique_sampling` says.
             on_text: Called with each new piece of a critique, which may be empty.
-            is_wanted: Asked before the model scores a request; one that nobody waits for any more
-                gives status ``judge_error`` and costs nothing.
+            is_wanted: Asked before the model scores a request. One that nobody waits for any more
+                costs nothing, and its verdict has status ``judge_error``.
 
         Yields:
             One verdict per request. A request this judge cannot take gives status ``invalid``.
@@ -274,7 +274,7 @@ class Judge:
         encoder = self.encoder.twin if reads_ahead else self.encoder
         stream = _Stream(self, encoder, calibrated, sampling, on_text, is_wanted)
         taken = in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None)
-        # Maps, as a loop would hold its window while the next one is encoded.
+        # With map, since a loop would hold its window while the next one is encoded.
         windows = map(stream.encode, taken)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
             itertools.starmap(stream.score, made_ahead(windows) if reads_ahead else windows)
@@ -285,9 +285,9 @@ class Judge:
         yield from verdicts
 
     def call_between_layers(self, call: Callable[[], None]) -> None:
-        """Have a function called before every layer of the model, where a CPU of ours computes it.
+        """Call a function before every layer of the model, if it runs on the CPU of this process.
 
-        It may grade other requests meanwhile, with this judge too.
+        The function may grade other requests, with this judge too.
         """
         if have_called := getattr(self.engine, "call_between_layers", None):
             have_called(call)
@@ -303,7 +303,7 @@ class Judge:
         records = [scored.record for scored in passes]
         probabilities = merge_passes(task, records)
         key = calibration_key(task, request)
-        # A calibration is fitted on what the judge decides by itself.
+        # A calibration is not fitted on labels that follow a given critique.
         calibration = self.calibration if calibrated and request.given_critique is None else None
         is_calibrated = calibration is not None and key in calibration.rubrics
         if calibration and is_calibrated:
@@ -338,9 +338,9 @@ class Judge:
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.
 
-        Of resolved requests of one rubric and mode, ``[requests, labels]``. The probabilities of a
-        request sum to 1; for a pair judged in both orders they are the mean of the two. Raises
-        ``CustosError`` if one cannot be scored.
+        The requests are resolved, of one rubric and one mode. Returns ``[requests, labels]``
+        float64; the probabilities of a request sum to 1, and of a pair judged in both orders they
+        are the mean of the two. Raises ``CustosError`` if a request cannot be scored.
         """
         import numpy as np
 
@@ -363,7 +363,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class _Stream:
-    """Windows of requests that a judge grades with the same options, those of ``Judge.grade``."""
+    """One call of :meth:`Judge.grade`: its options, and the two steps of every window."""
 
     judge: Judge
     encoder: Encoder
@@ -373,7 +373,7 @@ class _Stream:
     is_wanted: IsWanted | None
 
     def encode(self, window: list[JudgeRequest]) -> _EncodedWindow:
-        """Return a window, its verdicts that need no model, and prompts of its other requests."""
+        """Encode a window; return it, its verdicts that need no model, and the other prompts."""
         judge, verdicts = self.judge, dict[int, Verdict]()
         taken: dict[int, JudgeRequest] = {}
         for index, given in enumerate(window):
@@ -394,7 +394,7 @@ class _Stream:
     def score(
         self, window: list[JudgeRequest], verdicts: dict[int, Verdict], groups: list[PromptGroup]
     ) -> list[Verdict]:
-        """Return the verdicts of an encoded window, in order."""
+        """Score an encoded window; return its verdicts, in order."""
         judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
 
         def report(prompt: OrderedPrompt, piece: str) -> None:

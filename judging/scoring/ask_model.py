@@ -31,15 +31,15 @@ CONFIDENCE_TOKENS = 16
 """Most tokens of a confidence in words; leaves room for a model that repeats the opening tag."""
 
 WINDOW = 512
-"""Most requests of a window."""
+"""Most requests of a window, which are encoded at once."""
 GPU_WINDOW = 128
-"""Most requests of a window beside a GPU, which waits while the first window is encoded."""
+"""The same for a GPU, which waits while the first window is encoded."""
 WINDOW_PIXELS = 128 * 2**20
 """Most pixels of a window's pictures, as the model sees them.
 
 Encoded, each takes 24 bytes (3 colours in two frames of 4 bytes), and all of a window are held at
 once: 25 MB for a picture of 1 MP, as measured, and so 13 GB for 512 of them. The pictures of a pair
-are encoded for both orders. Beside a GPU the next window is held, too.
+are encoded for both orders. With a GPU, the next window is held too.
 """
 
 Scorer = Callable[[Sequence[EncodedPrompt], LabelTree], Sequence[LabelLogprobs | CustosError]]
@@ -57,12 +57,12 @@ class OrderedPrompt:
     prompt: EncodedPrompt
     seed: int
     given_critique: str | None = None
-    """Critique to decide after, which names the responses in this order; ``None``: one is drawn."""
+    """Critique that came with the request, with the responses named in this order."""
 
 
 @dataclass(frozen=True)
 class ScoredPass:
-    """A pass, and what it is scored after."""
+    """A pass and the prompt that it is scored after."""
 
     source: OrderedPrompt
     prompt: EncodedPrompt
@@ -81,14 +81,14 @@ def make_ordered_prompts(
 ) -> tuple[list[OrderedPrompt], dict[int, CustosError]]:
     """Encode requests of a task; a pair in both orders, unless only the given one is wanted.
 
-    Those without pictures are encoded together, which takes two thirds of the time. Returns the
-    prompts, in the order of the requests, and why a request has none, by its index.
+    Requests without pictures are encoded together, in two thirds of the time. Returns the prompts
+    in the order of the requests, and by index the errors of requests that cannot be encoded.
     """
     prompts = dict[int, list[OrderedPrompt]]()
     texts = {
         index: request for index, request in requests.items() if not encoder.pictures(task, request)
     }
-    # One that fails is found as each of them is encoded on its own.
+    # If one fails, all do; then each is encoded on its own below.
     with suppress(CustosError):
         prompts |= _encode(texts, task, encoder)
     errors = dict[int, CustosError]()
@@ -97,7 +97,7 @@ def make_ordered_prompts(
             try:
                 prompts |= _encode({index: request}, task, encoder)
             except CustosError as error:
-                # With its traceback it would keep this call's pictures in memory.
+                # Its traceback would keep this call's pictures in memory.
                 errors[index] = error.with_traceback(None)
     return [prompt for index in requests for prompt in prompts.get(index, ())], errors
 
@@ -105,14 +105,14 @@ def make_ordered_prompts(
 def _encode(
     requests: Mapping[int, JudgeRequest], task: JudgeTask, encoder: Encoder
 ) -> dict[int, list[OrderedPrompt]]:
-    """Encode requests in one call; an error of one is an error of all."""
+    """Encode requests in one call; if one fails, all fail."""
     ordered: list[tuple[int, Literal["given", "swapped"], JudgeRequest, str | None]] = []
     for index, request in requests.items():
         critique = request.given_critique
         ordered.append((index, "given", request, critique))
         if task.num_responses == 2 and request.order == "both":
-            unswapped = None if critique is None else task.unswap_text(critique)
-            ordered.append((index, "swapped", task.swap(request), unswapped))
+            renamed = None if critique is None else task.unswap_text(critique)
+            ordered.append((index, "swapped", task.swap(request), renamed))
     encoded = encoder.encode([(task, shown) for _, _, shown, _ in ordered])
     prompts = dict[int, list[OrderedPrompt]]()
     for (index, order, shown, critique), prompt in zip(ordered, encoded, strict=True):
@@ -133,7 +133,7 @@ def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -
 
 @dataclass(frozen=True)
 class PromptGroup:
-    """Encoded requests of a window that the model judges in one way."""
+    """Encoded requests of a window that have task, rubric and sampling in common."""
 
     task: JudgeTask
     rubric: str
@@ -154,9 +154,9 @@ class PromptGroup:
     ) -> dict[int, list[ScoredPass] | CustosError]:
         """Score the labels after every prompt, and after its critique if one is wanted.
 
-        ``on_text`` is called with each new piece of a critique, which may be empty; ``is_wanted``
-        says, for labels without a critique, whether anybody still waits for a prompt. Returns by
-        request index the passes, that of the given order first, or why one failed. Raises
+        ``on_text`` is called with each new piece of a critique, which may be empty. ``is_wanted``
+        is asked only where no critique is wanted: does anybody still wait for this prompt? Returns
+        by request index the passes, that of the given order first, or why one failed. Raises
         ``CustosError`` if the engine fails as a whole.
         """
         scoring = _Scoring(self, encoder, engine)
@@ -177,7 +177,7 @@ class PromptGroup:
 class _Scoring:
     """The steps from prompts to scored passes.
 
-    Once a prompt fails, its request is dropped, for the reason in ``errors``.
+    If a prompt fails, its request is dropped, and ``errors`` says why.
     """
 
     def __init__(self, group: PromptGroup, encoder: Encoder, engine: Engine) -> None:
@@ -198,7 +198,7 @@ class _Scoring:
     ) -> list[ScoredPass]:
         """Write a critique for every draft that has none, then add posteriors.
 
-        A critique that the judge wrote itself is followed by the confidence that it states.
+        After a critique of its own the judge also states a confidence, if ``form`` asks for one.
         """
         opening = self.encoder.text(form.opening)
         drafts = [replace(draft, prompt=draft.prompt.extended(opening)) for draft in drafts]
@@ -223,7 +223,7 @@ class _Scoring:
         return finished
 
     def _given_texts(self, drafts: Sequence[ScoredPass], max_tokens: int) -> TextBatch:
-        """Return given critiques as if they had been generated, cut to so many tokens."""
+        """Return given critiques as if they had been generated, cut to ``max_tokens``."""
         texts = []
         for draft in drafts:
             text = draft.source.given_critique or ""
@@ -237,7 +237,7 @@ class _Scoring:
     def _add_labels(
         self, drafts: Sequence[ScoredPass], form: CritiqueFormat, batch: TextBatch
     ) -> list[ScoredPass]:
-        """Add each draft's text of a batch, and the probability of every label after it."""
+        """Add to each draft its text in the batch, and the probability of every label after it."""
         closing = self.encoder.text(form.closing)
         critiqued = [
             replace(
@@ -266,7 +266,7 @@ class _Scoring:
     def _add_confidences(
         self, drafts: Sequence[ScoredPass], form: CritiqueFormat, batch: TextBatch
     ) -> list[ScoredPass]:
-        """Add the likeliest stated confidence after each pass's own likeliest label.
+        """Add the confidence that the model states after each pass's likeliest label.
 
         An exact engine scores the values of ``CONFIDENCES`` and the likeliest is taken. Any other
         engine writes text: its first number is taken, or ``None`` if that is no confidence.
@@ -281,7 +281,7 @@ class _Scoring:
         ]
         confidences: list[float | None | CustosError]
         if self.engine.posterior == "exact":
-            # No confidence begins another: they need no end token, which would add nodes.
+            # None is the beginning of another, so none needs an end token, which would add nodes.
             tree = self.encoder.tree(CONFIDENCES, end="")
             confidences = [
                 scores
@@ -318,7 +318,7 @@ class _Scoring:
 
 
 def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosError:
-    """Put an error in place of log-probabilities that are not numbers."""
+    """Replace log-probabilities that are not numbers by an error."""
     if isinstance(logprobs, CustosError) or not any(map(math.isnan, logprobs)):
         return logprobs
     return CustosError("the model's scores are not numbers; are its weights damaged?")
@@ -327,7 +327,7 @@ def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosErr
 def encode_groups(
     requests: Mapping[int, JudgeRequest], encoder: Encoder, sampling: Sampling | None = None
 ) -> list[PromptGroup]:
-    """Encode resolved requests of a window, those of one task, rubric and sampling together."""
+    """Encode a window of resolved requests, grouped by task, rubric and sampling."""
     groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
     for index, request in requests.items():
         rubric = get_task(request.task).rubric(request)
@@ -343,9 +343,10 @@ def encode_groups(
 def in_windows(
     requests: Iterable[JudgeRequest], encoder: Encoder, size: int | None = None
 ) -> Iterator[list[JudgeRequest]]:
-    """Yield requests in windows, which hold at least one and at most ``size``, default ``WINDOW``.
+    """Yield windows of 1 to ``size`` requests (default ``WINDOW``), in order.
 
-    Where pictures end a window, the next request has been read already.
+    A window also ends where its pictures would exceed ``WINDOW_PIXELS``; then the next request has
+    been read already.
     """
     size = size or WINDOW
     window: list[JudgeRequest] = []
@@ -365,7 +366,7 @@ def in_windows(
 
 
 def _seen_pixels(request: JudgeRequest, encoder: Encoder) -> int:
-    """Return the pixels that are encoded of a request; 0 if it is refused later."""
+    """Count the pixels that are encoded for a request; 0 if it will be refused."""
     try:
         shown = encoder.pictures(get_task(request.task), request)
         sizes = [picture_size(source).pixels for source in shown]

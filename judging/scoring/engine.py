@@ -1,4 +1,4 @@
-"""The contract of an engine, which runs a model on many prompts: it scores labels, generates texts.
+"""The contract of an engine, which runs a model: it scores labels and generates texts.
 
 :class:`judging.scoring.tree_engine.TreeEngine` runs the model in this process; another engine may
 ask a server. A prompt that fails gets an error in place of its result, and the others go on.
@@ -22,11 +22,11 @@ LabelLogprobs = list[float]
 
 
 UNWANTED = CustosError("nobody waits for it any more")
-"""In place of the result of a prompt that nobody waits for."""
+"""Takes the place of the result of a prompt that nobody waits for."""
 
 
 class Unwanted(Exception):
-    """Nobody waits any more for the text of which a piece was told."""
+    """Signal, raised by ``on_text``, that nobody waits for its text any more."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ class Engine(Protocol):
     ) -> Sequence[LabelLogprobs | CustosError]:
         """Score every label after every prompt of one rubric.
 
-        ``is_wanted`` says whether anybody still waits for the prompt of an index. It is asked
-        before the model runs on a prompt; the others get :data:`UNWANTED`. Returns for each prompt
-        the log-probabilities of the labels, or why there are none. Raises ``CustosError`` if the
-        engine fails as a whole.
+        ``is_wanted`` is asked with a prompt's index, before the model runs on it, whether anybody
+        still waits for it; if not, its result is :data:`UNWANTED`. Returns for each prompt the
+        log-probabilities of the labels, or why there are none. Raises ``CustosError`` if the engine
+        fails as a whole.
         """
         ...
 
@@ -121,9 +121,9 @@ class Engine(Protocol):
 
         Score prompts that continue a batch before you ask for the next batch: until then the engine
         may still remember its texts. Each prompt has a seed. ``on_text`` is called with a prompt's
-        index and each new piece of its text, which may be empty. :class:`Unwanted` ends this text,
-        anything else that it raises all texts. Raises ``CustosError`` if the engine fails as a
-        whole.
+        index and each new piece of its text, which may be empty. If it raises :class:`Unwanted`,
+        this text ends; anything else that it raises ends all texts. Raises ``CustosError`` if the
+        engine fails as a whole.
         """
         ...
 
@@ -131,8 +131,8 @@ class Engine(Protocol):
 def check_scores(engine: Engine, encoder: Encoder) -> None:
     """Raise ``CustosError`` if a model's scores after one short prompt are not numbers.
 
-    Damaged weights are seen so without reading all of them: nearly every weight of the text tower
-    has a part in every score.
+    This shows damaged weights without reading all of them: nearly every weight of the text tower
+    takes part in every score.
     """
     prompt, tree = encoder.encode_question("1 + 1?"), encoder.tree(("2", "3"))
     [scores] = engine.score([prompt], tree)

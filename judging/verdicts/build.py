@@ -1,4 +1,4 @@
-"""Verdicts made: of judged requests from their passes, and of those that rules decide.
+"""Makers of verdicts: from the passes of a judged request, or from what a rule decides.
 
 The reward of a critique is how probable the label tree makes the right label after it. The verdict
 after a critique holds, for every order of a pair, the probability of every label before any
@@ -32,7 +32,7 @@ NEAR_TIE = 0.02
 
 
 def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
-    """Return the mean posterior over passes, with swapped ones turned back to the given order."""
+    """Average the posteriors of passes, with swapped ones turned back to the given order."""
     mean = dict.fromkeys(passes[0].posterior, 0.0)
     for record in passes:
         for label, probability in record.posterior.items():
@@ -42,7 +42,7 @@ def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
 
 
 def pass_labels(task: JudgeTask, passes: Sequence[Pass]) -> list[str]:
-    """Return the label that each pass leads to, for the order given."""
+    """List the labels that the passes lead to, each in terms of the given order."""
     return [best_label(merge_passes(task, [record])) for record in passes]
 
 
@@ -94,7 +94,7 @@ def make_verdict(
 
 
 def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Signature]) -> Verdict:
-    """Make the verdict of a request that was decided by rule; ``signature`` is the judge asked."""
+    """Make the verdict of a request that was decided by rule; ``signature`` names the judge."""
     return Verdict(
         id=request.id,
         status=ruling.status,
@@ -108,7 +108,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
 
 
 def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
-    """Return the verdict that the same passes, if there are any, give without calibration."""
+    """Make a verdict again from its passes, without calibration; unchanged if it has none."""
     if not verdict.passes or verdict.label_mass is None or verdict.posterior is None:
         return verdict
     task = get_task(request.task)
@@ -127,7 +127,7 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
 
 
 def disagreement(labels: Sequence[str]) -> str:
-    """Say what each order of a pair led to: labels of the order given and of the swapped one."""
+    """Say which label each order of a pair led to: first the given order, then the swapped one."""
     given, swapped = labels
     return (
         f"the two orders disagree: the label is {given} with A shown first, {swapped} with B shown "
@@ -143,7 +143,7 @@ def thoughts_note(request: JudgeRequest) -> str | None:
 
 
 def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> list[str]:
-    """Tell what to know about the label of a pair that could as well be another."""
+    """Note that the orders of a pair disagree, or that its two likeliest labels nearly tie."""
     notes = [disagreement(labels)] if len(set(labels)) > 1 else []
     first, second = sorted(probabilities, key=lambda label: -probabilities[label])[:2]
     if probabilities[first] - probabilities[second] < NEAR_TIE:
@@ -155,9 +155,9 @@ def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> lis
 
 
 def _deciding_critique(task: JudgeTask, passes: Sequence[Pass], label: str) -> str | None:
-    """Return the critique of the pass that is surest of the label, named as in the request.
+    """Choose the critique of the pass surest of the label, with the responses as in the request.
 
-    A pass whose own label is the verdict's goes before one that is merely less sure of another.
+    A pass that leads to the label itself goes before one that leads to another.
     """
 
     def weight(record: Pass) -> tuple[bool, float]:
@@ -183,7 +183,7 @@ def _marginals(probabilities: Mapping[str, float]) -> dict[str, dict[str, float]
 
 
 RULES = "rules"
-"""What users call the rules where a judge is named."""
+"""Name of the rules where users name a judge."""
 
 
 class RuleGrader:
@@ -202,7 +202,7 @@ class RuleGrader:
 
 
 def verdict_of_rules(request: JudgeRequest) -> Verdict:
-    """Tell what the rules of a request's task say, status ``abstain`` where they say nothing."""
+    """Make the verdict of the rules of a request's task; ``abstain`` where they say nothing."""
     try:
         task = get_task(request.task)
         task.check(request)
@@ -222,7 +222,7 @@ def verdict_of_rules(request: JudgeRequest) -> Verdict:
 def certain_verdict(request: JudgeRequest) -> Verdict | None:
     """Return the verdict that rules are certain of; ``None`` if a judge must be asked.
 
-    A response that merely is empty is left to the judge, whose task decides it at once.
+    An empty response is left to the judge, which decides it by rule too.
     """
     ruling = get_task(request.task).rule_if_certain(request)
     return _verdict(request, ruling) if ruling else None
@@ -234,7 +234,7 @@ def _verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
 
 
 class AnyJudge(Protocol):
-    """Gives verdicts: a judge in this process, or a client of a service."""
+    """Whatever gives verdicts: a judge in this process, or a client of a service."""
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Yield one verdict per request, in order."""
@@ -257,7 +257,7 @@ class CritiqueScorer:
     """Scorer of critiques by the labels that a judge with exact probabilities gives after them.
 
     A pair is read in both orders; in the swapped one the critique names the responses the other way
-    round. If the orders lead to different labels, it is worth ``flip_penalty`` less.
+    round. If the orders lead to different labels, the critique is worth ``flip_penalty`` less.
     """
 
     def __init__(self, judge: AnyJudge, flip_penalty: float = 1.0) -> None:
@@ -266,9 +266,9 @@ class CritiqueScorer:
     def score(
         self, examples: Sequence[LabelledExample], critiques: Sequence[str]
     ) -> list[CritiqueScore | None]:
-        """Score a critique, without its tags, of each example; ``None`` where a rule decides.
+        """Score one critique per example, without its tags; ``None`` where a rule decides.
 
-        Raises ``CustosError`` if an example cannot be judged, or its label is none of its task.
+        Raises ``CustosError`` if an example cannot be judged, or its task lacks its label.
         """
         requests = [
             example.request().model_copy(
@@ -314,8 +314,8 @@ class CritiqueScorer:
 def critique_in(answer: str, form: CritiqueFormat) -> str:
     """Return the critique in an answer: what stands between its tags.
 
-    An answer that was cut has no closing tag; one that goes on after an opening tag in its prompt
-    has no opening tag.
+    An answer that was cut has no closing tag. One whose prompt ends with the opening tag has no
+    opening tag.
     """
     before, opening, after = answer.partition(form.opening)
     return (after if opening else before).partition(form.closing)[0]

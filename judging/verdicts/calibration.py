@@ -2,8 +2,8 @@
 
 A temperature alone cannot undo class weights or balanced sampling, which move the label shares; a
 bias per class can, if there are enough errors to fit it to. So a calibration changes labels too. It
-is fitted per rubric, on a split that nothing was selected on and that has the label shares of what
-will be graded, and belongs to one judge.
+belongs to one judge and is fitted per rubric, on a split that selected nothing and has the label
+shares of what will be graded.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from judging.types import JudgeRequest, Verdict, label_of, score_of, type_of
 CHANCE = 0.05
 """Largest probability that the error among kept verdicts is above the stated risk."""
 START_SHARE = 0.25
-"""Share of the verdicts that the strictest tested threshold keeps at least: on a handful, a single
-slip of a person would end the tests."""
+"""Least share of the verdicts that a tested threshold keeps. Among a handful, a single slip of a
+person would end the tests."""
 GRID = 1 / (1 + np.exp(-np.arange(10, -3, -0.25)))
 """Tested thresholds, strictest first, evenly spaced in log-odds. They are fixed in advance, because
-thresholds that are chosen by the verdicts would make the tests too kind."""
+thresholds chosen by the verdicts would make the tests too lenient."""
 
 
 NO_THRESHOLD = "no confidence is known to keep the error within"
@@ -58,9 +58,10 @@ class HeldOutVerdicts(BaseModel):
         """Find the smallest confidence that is kept at a risk.
 
         The thresholds are tested from the strictest to the laxest. Each test asks how likely so few
-        errors would be if the error among kept verdicts were the risk; the first that is not below
-        :data:`CHANCE` ends the tests. Thus the error among verdicts on new questions like these is
-        at most the risk, except with a probability of :data:`CHANCE` over the held-out questions.
+        errors would be if the share of errors among kept verdicts were the risk; the first answer
+        above :data:`CHANCE` ends the tests. Thus the error among verdicts on new questions like
+        these is at most the risk, except with a probability of :data:`CHANCE` over the held-out
+        questions.
 
         Returns:
             ``None`` if no threshold passes: too few questions, or too many errors.
@@ -111,9 +112,9 @@ class Calibration(BaseModel):
 
     temperature: float = Field(gt=0)
     bias: dict[str, float]
-    """Per full label string; sums to zero."""
+    """By score or error type, whichever is calibrated; sums to zero."""
     n: int
-    """Items it was fitted on."""
+    """Number of items that it was fitted on."""
     nll_before: float
     nll_after: float
 
@@ -139,8 +140,8 @@ class CalibrationSet(BaseModel):
     error_types: dict[str, Calibration] = {}
     """Over error types given the score, for rubrics that have them."""
     held_out: dict[str, HeldOutVerdicts] = {}
-    """What a threshold for a stated risk is found on, keyed as ``rubrics``. Calibrations of older
-    versions have none."""
+    """Verdicts on which the threshold for a stated risk is found, keyed as ``rubrics``; none in
+    files of older versions."""
 
     @property
     def id(self) -> str:
@@ -148,7 +149,7 @@ class CalibrationSet(BaseModel):
         return digest(self.model_dump())
 
     def posterior(self, rubric: str, logprobs: Mapping[str, float]) -> dict[str, float]:
-        """Return calibrated probabilities of full labels: the score's times the type's share."""
+        """Calibrate full labels: the probability of the score times the share of the type."""
         scores = self.rubrics[rubric].posterior(score_logprobs(logprobs))
         probabilities = {}
         for score, probability in scores.items():
@@ -184,9 +185,10 @@ class CalibrationSet(BaseModel):
 
 
 def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
-    """Tell what a calibration is keyed by: task, rubric and the way the label is read.
+    """Name the calibration of a request, by its task, its rubric and how the label is read.
 
-    A label after a critique, and one of a single order of a pair, need calibrations of their own.
+    Labels after a critique need a calibration of their own, as do those of a single order of a
+    pair.
     """
     key = task.full_rubric(request)
     if request.mode == "critique":

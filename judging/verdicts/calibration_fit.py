@@ -21,16 +21,16 @@ Fit = Callable[[Floats, Floats], Floats]
 RIDGE = 1e-3
 """Weak pull towards no change, for classes with few examples in a small split."""
 SMALL_SPLIT = 60
-"""Below so many items the pull grows with the square of their lack: a handful changes little."""
+"""With fewer items, ``n``, the pull is ``(SMALL_SPLIT / n)**2`` times: a handful changes little."""
 MIN_ITEMS_PER_LABEL = 10
-"""Items that each label needs before biases are fitted: with fewer, chance decides their sign."""
+"""Items that every label needs before biases are fitted: with fewer, chance decides their sign."""
 FOLDS = 10
 
 
 def fit_score_calibration(
     logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices | None = None
 ) -> Calibration:
-    """Fit the calibration of scores as :func:`fit_calibration` does, given full labels."""
+    """Fit the calibration of scores, given full labels; arguments as :func:`fit_calibration`."""
     scores = list(dict.fromkeys(map(score_of, labels)))
     columns = np.array([scores.index(score_of(label)) for label in labels])
     summed = [logsumexp(logprobs[:, columns == i], axis=1) for i in range(len(scores))]
@@ -62,11 +62,11 @@ def fit_type_calibration(
 def cross_fitted_verdicts(
     logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices
 ) -> HeldOutVerdicts:
-    """Return a verdict on one row of each question that is drawn, calibrated without that question.
+    """Judge one row of each drawn question, with a calibration fitted without that question.
 
-    The questions are those of :func:`draw_rows`. Log-probabilities are ``[items, labels]``, targets
-    and questions, numbered from 0, ``[items]``. Raises ``CustosError`` if all rows are on one
-    question, or those outside of a fold have one label.
+    :func:`draw_rows` draws the questions. Log-probabilities are ``[items, labels]``, targets and
+    questions, numbered from 0, ``[items]``. Raises ``CustosError`` if all rows are on one question,
+    or if all rows outside of a fold have one label.
     """
     if not questions.any():
         raise CustosError("all calibration rows are on one question; add rows on others")
@@ -97,9 +97,9 @@ def cross_fitted_verdicts(
 def draw_rows(questions: Indices, rng: np.random.Generator) -> Indices:
     """Draw questions, numbered from 0, in proportion to their rows, and one row of each.
 
-    A question is kept with the chance of its number of rows over the largest one, so that every row
-    is as likely to be drawn as any other and the error is that of a verdict, not of a question.
-    Where all questions have as many rows, all are kept. Returns indices of rows, in the order of
+    The chance to keep a question is its number of rows, divided by that of the largest question. So
+    every row is equally likely to be drawn, and the error is that of a verdict, not of a question.
+    If all questions have equally many rows, all are kept. Returns indices of rows, in the order of
     their questions.
     """
     shuffled = rng.permutation(len(questions))
@@ -125,14 +125,14 @@ def _fit_both(
 def fit_calibration(
     logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices | None = None
 ) -> Calibration:
-    """Fit nothing, a temperature, or a temperature and a bias per label: what other items need.
+    """Fit nothing, a temperature, or a temperature and a bias per label, as cross-validation says.
 
-    Cross-validation by question decides, with the rule of one standard error (Breiman et al. 1984):
-    the simplest of the three is taken whose negative log-likelihood is not above the lowest by more
-    than one standard error of the difference. What is fitted to few errors costs elsewhere. Biases
-    need :data:`MIN_ITEMS_PER_LABEL` items of every label. Log-probabilities are ``[items,
-    labels]``, targets and questions ``[items]``; by default each item has its own question. Fewer
-    than two labels raise ``CustosError``: the temperature would have no limit.
+    Its folds divide the questions, and the rule of one standard error decides (Breiman et al.
+    1984): of the three, take the simplest whose negative log-likelihood is at most one standard
+    error of the difference above the lowest. A fit to few errors does harm on other items. Biases
+    need :data:`MIN_ITEMS_PER_LABEL` items of every label. Log-probabilities are
+    ``[items, labels]``, targets and questions ``[items]``; by default each item has its own
+    question. Raises ``CustosError`` for fewer than two labels: the temperature would have no limit.
     """
     check_labels({labels[target] for target in targets})
     counts = np.bincount(targets, minlength=len(labels))
@@ -156,7 +156,7 @@ def fit_calibration(
 
 
 def check_labels(occurring: Collection[str]) -> None:
-    """Raise ``CustosError`` if items have no two labels to tell apart."""
+    """Raise ``CustosError`` if items have fewer than two labels."""
     if len(occurring) < 2:
         found = f"all calibration rows are labelled '{next(iter(occurring))}'" if occurring else ""
         raise CustosError(
@@ -166,7 +166,7 @@ def check_labels(occurring: Collection[str]) -> None:
 
 
 def _losses_left_out(normalised: Floats, one_hot: Floats, questions: Indices, fit: Fit) -> Floats:
-    """Return each question's negative log-likelihood where its fold was left out of the fit."""
+    """Compute each question's negative log-likelihood under a fit without its fold."""
     folds = (np.random.default_rng(0).permutation(int(questions.max()) + 1) % FOLDS)[questions]
     losses = np.zeros(int(questions.max()) + 1)
     for fold in np.unique(folds):
@@ -177,7 +177,7 @@ def _losses_left_out(normalised: Floats, one_hot: Floats, questions: Indices, fi
 
 
 def _simplest(losses: Sequence[Floats]) -> int:
-    """Find the first of fits, the simplest first, that is within one standard error of the best."""
+    """Find the simplest fit within one standard error of the best; fits stand simplest first."""
     best = min(losses, key=np.sum)
     gaps = [of_fit - best for of_fit in losses]
     return next(
@@ -188,7 +188,7 @@ def _simplest(losses: Sequence[Floats]) -> int:
 
 
 def _fit(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> Floats:
-    """Return the logarithm of the temperature, then a bias per label, zero without biases."""
+    """Fit the logarithm of the temperature, then a bias per label, which is 0 without biases."""
     ridge = RIDGE * max(1.0, SMALL_SPLIT / max(1, len(one_hot))) ** 2
 
     def objective(parameters: Floats) -> tuple[float, Floats]:
