@@ -26,9 +26,9 @@ from train.rows.held_out import check_holds_run
 from train.setup.recipe import FIRST_METHODS, Recipe, Section
 
 KEEP = 2
-"""Newest checkpoints that stay."""
+"""How many checkpoints are kept, the newest."""
 WEIGHT = "weight"
-"""Name of a parameter itself beside what the optimizer keeps for it."""
+"""Key of a parameter itself, beside the keys of its optimizer state."""
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -37,12 +37,12 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def best_folder(folder: Path, step: int) -> Path:
-    """Name the folder where a run keeps the adapter of a step that was the best so far."""
+    """Name the folder of an adapter that was the best so far at a step."""
     return folder / f"best-{step:06d}"
 
 
 def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> None:
-    """Write the adapter of a step, which is the best so far."""
+    """Write the adapter of a step, the best so far; all processes call this, one ``writes``."""
     weights = {name: whole(parameter) for name, parameter in trainable(adapted).items()}
     if writes:
         with whole_folder(best_folder(folder, step)) as partial:
@@ -58,9 +58,9 @@ def keep_best(folder: Path, steps: Iterable[int]) -> None:
 
 
 def chosen_steps(folder: Path) -> Iterator[int]:
-    """Yield the steps whose adapters a run would go on with from any of its checkpoints."""
+    """Yield the step of the adapter that each checkpoint names as the choice so far."""
     for _, checkpoint in checkpoints(folder):
-        with suppress(CustosError):  # damaged: it cannot be resumed from
+        with suppress(CustosError):  # a damaged one cannot be resumed from
             yield int(_read_state(checkpoint)["chosen"]["step"])
 
 
@@ -76,9 +76,9 @@ def save_checkpoint(
 ) -> None:
     """Write ``checkpoint-<step>`` under a temporary name, then rename it; keep the newest two.
 
-    A checkpoint holds whole tensors of what is trained, so any number of processes can go on from
-    it. If the unwrapped ``model`` is sharded, all processes must call this; one ``writes``.
-    ``state`` is progress that JSON can hold, and ``identity`` that of :func:`run_identity`.
+    A checkpoint holds the trained parameters whole, so any number of processes can go on from it.
+    ``model`` is not wrapped; if it is sharded, all processes must call this, and one ``writes``.
+    ``state`` is progress that JSON can hold, and ``identity`` is from :func:`run_identity`.
     """
     weights, moments = dict[str, Tensor](), dict[str, Tensor]()
     for name, parameter in trainable(model).items():
@@ -142,7 +142,7 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
 
 @contextmanager
 def _damage_named(checkpoint: Path) -> Iterator[None]:
-    """Name the checkpoint in an error of reading it: it was cut short since it was written."""
+    """Turn an error of reading a checkpoint into one that calls it damaged."""
     try:
         yield
     except (OSError, ValueError, SafetensorError):
@@ -159,7 +159,7 @@ class Checkpoint:
     state: dict[str, Any]
     """Step and progress."""
     tensors: dict[str, dict[str, Tensor]]
-    """By trained parameter: its ``weight``, and what the optimizer keeps for it."""
+    """By trained parameter: its ``weight`` and its optimizer state."""
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Put the tensors into a model and its optimizer.
@@ -179,8 +179,8 @@ def read_checkpoint(
 ) -> Checkpoint | None:
     """Read the newest checkpoint of a run folder; return ``None`` if it has none.
 
-    Raises ``CustosError`` if the folder holds a run of another identity (what differs is named),
-    parameters of another shape, or a damaged checkpoint.
+    Raises ``CustosError`` if the folder holds a run of another identity (the error names what
+    differs), other parameters, or a damaged checkpoint.
     """
     newest = newest_checkpoint(folder)
     if newest is None:
@@ -231,8 +231,8 @@ FREE = {
         *("trackers", "patience"),
     },
 }
-"""Keys that a resumed run may change: no step differs by more than rounding and the draw of
-dropout. With another ``eval_every`` or ``patience``, the judge is chosen among other steps."""
+"""Keys that a resumed run may change: steps then differ only by rounding and by dropout's draws.
+With another ``eval_every`` or ``patience``, the judge is chosen among other steps."""
 
 _NEWER: dict[str, Any] = {
     **dict.fromkeys(("adapter.rslora", "adapter.dora", "adapter.merger"), False),
@@ -245,11 +245,11 @@ _NEWER: dict[str, Any] = {
 def run_identity(
     recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Collect what decides a run's result by ``section.key``: recipe, backbone, file contents."""
+    """Collect, by ``section.key``, what decides a run's result: recipe, backbone, file contents."""
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
     identity = dict(_flat({**values, "sha256": dict(hashes)}))
-    for key, default in _NEWER.items():  # checkpoints of earlier versions do not name them
+    for key, default in _NEWER.items():  # checkpoints of earlier versions lack them
         if key in identity and identity[key] == default:
             del identity[key]
     if identity.get("method") in (None, *FIRST_METHODS):
@@ -286,9 +286,9 @@ class Progress:
     right: list[bool | None] | None = None
     """Which validation rows the chosen adapter judges as people did."""
     right_at_start: list[bool | None] | None = None
-    """Which validation rows the adapter judged so before the first step."""
+    """The same before the first step."""
     history: list[dict[str, float]] = field(default_factory=list)
-    """Step with training loss, or step with the scores of a validation."""
+    """Entries of a step with its training loss, or with the scores of a validation."""
     losses: list[float] = field(default_factory=list)
     """Losses of the steps since a training loss was last written to ``history``."""
     planned_steps: int = 0
@@ -298,7 +298,7 @@ class Progress:
     def restored(
         cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
     ) -> Progress:
-        """Restore the progress that a checkpoint holds; note settings that it was not made with."""
+        """Restore the progress that a checkpoint holds; note settings changed since."""
         before, now = state.pop("settings", {}), free_settings(recipe)
         if changed := [key for key in now if key in before and before[key] != now[key]]:
             values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
@@ -311,15 +311,16 @@ class Progress:
         return cls(**state)
 
     def state(self, recipe: Recipe) -> dict[str, Any]:
-        """Describe what a checkpoint holds, ready for JSON, with settings that may be changed."""
+        """Return what a checkpoint holds, ready for JSON: progress and changeable settings."""
         return asdict(self) | {"settings": free_settings(recipe)}
 
     def add_validation(
         self, measured: Mapping[str, Measured], select: Literal["best", "last"]
     ) -> tuple[dict[str, float], bool]:
-        """Note what a validation measured, by the name of the rows; ``val`` selects.
+        """Record what a validation measured, by the name of the rows.
 
-        The scores by name are returned with whether the adapter of now is the one to choose so far.
+        Returns the scores by name, and whether the present adapter is the one to choose so far,
+        which the rows ``val`` decide.
         """
         scores = {
             f"{name}_{metric}": value
@@ -348,7 +349,7 @@ def early_stop_line(progress: Progress, patience: int | None) -> str | None:
 
 
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
-    """Rank adapters by a key: higher accuracy first, then lower ``val_nll``.
+    """Make a key that ranks adapters: by higher accuracy, then by lower ``val_nll``.
 
     Where people decided no row there is no accuracy, and ``val_nll`` alone ranks. A ``val_nll``
     that is not a number is the worst: the accuracy comes from the same scores.

@@ -1,4 +1,4 @@
-"""Processes of a run, a model divided among them (FSDP2, ZeRO), the optimizer and its state."""
+"""The accelerator of a run, a model divided among processes (FSDP2, ZeRO), and the optimizer."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class ShardingAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has 
     """An accelerator of several processes that shards a model instead of copying it to each.
 
     A layer is put together when it is run and taken apart afterwards, so every process must run as
-    many passes as the others. The frozen vision tower stays whole on each of them: then it does not
-    matter which of them has pictures in a pass. ``fully_shard`` is called here and not through
-    accelerate, which trains plain copies on a CPU. So the tests, on a CPU, test what a GPU runs.
+    many passes as the others. The frozen vision tower stays whole on every process, because in a
+    pass only some may have pictures. ``fully_shard`` is called here and not through accelerate,
+    which trains plain copies on a CPU. So the tests, on a CPU, test what a GPU runs.
     """
 
     def prepare_model(self, model: nn.Module, *_: Any, **__: Any) -> nn.Module:
         """Shard a model; the optimizer must be made of its parameters afterwards."""
-        # For evaluation accelerate adds its autocast and nothing that copies gradients.
+        # In evaluation mode accelerate adds autocast and nothing that exchanges gradients.
         super().prepare_model(model, device_placement=False, evaluation_mode=True)
         shard(model, self.device)
         return model
@@ -57,7 +57,7 @@ def is_sharded(accelerator: Accelerator) -> bool:
 
 
 def first_device(accelerator: Accelerator) -> torch.device:
-    """Choose the device that a model is loaded to: one that is sharded need not fit on a GPU."""
+    """Choose the device to load a model to: one that will be sharded need not fit on a GPU."""
     return torch.device("cpu") if is_sharded(accelerator) else accelerator.device
 
 
@@ -87,21 +87,21 @@ def tower_parameters(model: nn.Module) -> Iterator[nn.Parameter]:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Put a tensor together from all processes, if it is sharded; all must ask for it."""
+    """Put a tensor together from all processes, if it is sharded; all must call this."""
     return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach()
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Lay out a whole tensor as a parameter is: on its device; of a sharded one, only our part."""
+    """Lay out a whole tensor like a parameter: on its device, and sharded if the parameter is."""
     moved = tensor.to(parameter.device)
     if not isinstance(parameter, DTensor):
         return moved
     mesh, placements = parameter.device_mesh, parameter.placements
-    return distribute_tensor(moved, mesh, placements, src_data_rank=None)  # each has all of it
+    return distribute_tensor(moved, mesh, placements, src_data_rank=None)  # every process has all
 
 
 def free_weights(model: nn.Module) -> None:
-    """Put empty parameters in the place of all parameters of a model, or of its parts."""
+    """Replace all parameters of a model, or of its parts, by empty ones."""
     for module in model.modules():
         if isinstance(module, FSDPModule):  # its hooks would keep the parts
             module.reshard()
@@ -110,13 +110,13 @@ def free_weights(model: nn.Module) -> None:
             parameter.to_local().untyped_storage().resize_(0)
     for module in model.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):
-            # Not with to(): weights of 4 bits cannot be moved so.
+            # Weights of 4 bits cannot be moved with to().
             empty = torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")
             setattr(module, name, nn.Parameter(empty, requires_grad=False))
 
 
 _BUCKET = 2**24
-"""Most gradients that are added up at once; a buffer of so many numbers is made for them."""
+"""Most gradients that are added up at once, in a buffer of as many numbers."""
 
 
 class ZeroOptimizer:
@@ -130,7 +130,7 @@ class ZeroOptimizer:
 
     @property
     def state(self) -> Mapping[Tensor, dict[str, Tensor]]:
-        """Show what is kept for this process's part of the weights, by that part."""
+        """Return the optimizer's state, whose only key is this process's part of the weights."""
         state: Mapping[Tensor, dict[str, Tensor]] = self._divided.state
         return state
 
@@ -149,7 +149,7 @@ class ZeroOptimizer:
         self._divided.zero_grad(set_to_none)
 
     def state_tensors(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """Put together what is kept for a parameter; all processes must ask for it."""
+        """Put together the state of a parameter; all processes must call this."""
         from deepspeed.utils import safe_get_full_optimizer_state
 
         part, state = self._state()
@@ -161,7 +161,7 @@ class ZeroOptimizer:
         }
 
     def set_state(self, parameter: nn.Parameter, tensors: Mapping[str, Tensor]) -> None:
-        """Keep what :meth:`state_tensors` returned, and the parameter as it is now."""
+        """Restore what :meth:`state_tensors` returned, and take the parameter as it is now."""
         from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
         part, state = self._state()
@@ -175,7 +175,7 @@ class ZeroOptimizer:
             safe_set_full_optimizer_state(parameter, tensors[key].to(part.device), key)
 
     def _state(self) -> tuple[Tensor, dict[str, Tensor]]:
-        """Find this process's part of the weights ``[numbers]``, and what is kept for it."""
+        """Find this process's part of the weights, ``[numbers]``, and its state."""
         [part] = self.param_groups[0]["params"]
         return part, self.state[part]
 
@@ -185,8 +185,8 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
 
     Each holds the whole model, and its part of the gradients and moments. Gradients are added up in
     every backward pass, so each must make as many as the others. DeepSpeed is called here and not
-    through accelerate, which makes the step inside of the backward pass, before the loop sees the
-    norm of the gradient, and which trains plain copies on a CPU.
+    through accelerate, which steps within the backward pass, before the loop sees the norm of the
+    gradient, and which trains plain copies on a CPU.
     """
 
     _engine: Any = None
@@ -194,13 +194,13 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
     def prepare_together(
         self, model: nn.Module, optimizer: torch.optim.Optimizer
     ) -> tuple[nn.Module, AcceleratedOptimizer]:
-        """Prepare a model and the optimizer of torch of its trainable parameters, in float32."""
+        """Prepare a model and the torch optimizer of its trainable parameters, in float32."""
         import deepspeed
 
         deepspeed.utils.logger.setLevel(logging.ERROR)
-        # It warns of its own calls in every step.
+        # DeepSpeed warns of its own calls in every step.
         warnings.filterwarnings("ignore", ".*all_gather_into_tensor. is deprecated", FutureWarning)
-        # For evaluation accelerate adds its autocast and nothing that copies gradients.
+        # In evaluation mode accelerate adds autocast and nothing that exchanges gradients.
         model = self.prepare_model(model, evaluation_mode=True)
         learnt = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
         config = {
@@ -230,7 +230,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
         divided = self._engine.optimizer
         divided.clip_grad = max_norm
         norm: Tensor = divided.scaled_global_norm(norm_type)
-        return torch.where(norm < 0, torch.inf, norm)  # its sign that the norm is not finite
+        return torch.where(norm < 0, torch.inf, norm)  # -1 stands for a norm that is not finite
 
     def free_memory(self, *objects: Any) -> Any:
         """Free the engine and what accelerate holds."""
@@ -246,12 +246,13 @@ def divides_gradients(accelerator: Accelerator) -> bool:
 
 
 STEP = "step"
+"""Key of the number of steps in an optimizer's state."""
 
 
 def prepare(
     accelerator: Accelerator, model: nn.Module, optim: OptimSection
 ) -> tuple[Any, AcceleratedOptimizer]:
-    """Prepare a model, and the optimizer of what it learns, for the processes of a run."""
+    """Prepare a model and the optimizer of its trainable parameters for the run's processes."""
 
     def optimizer() -> Any:
         return make_optimizer((p for p in model.parameters() if p.requires_grad), optim)
@@ -274,7 +275,7 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
 
 
 def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
-    """Raise ``CustosError`` before the weights take a step of which a figure is not finite."""
+    """Raise ``CustosError`` if a figure of a step is not finite, before the weights take it."""
     if not all(map(math.isfinite, figures.values())):
         texts = (f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
         raise CustosError(
@@ -283,9 +284,9 @@ def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
 
 
 def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:
-    """Copy what the optimizer keeps for a parameter; nothing before its first step.
+    """Copy the optimizer's state of a parameter, which is empty before the first step.
 
-    If the parameter or the state is divided, all processes must ask for it.
+    If the parameter or the state is divided, all processes must call this.
     """
     if isinstance(optimizer, ZeroOptimizer):
         return optimizer.state_tensors(parameter)
@@ -294,7 +295,7 @@ def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:
 
 
 def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Tensor]) -> None:
-    """Give the optimizer what :func:`state_tensors` returned for a parameter."""
+    """Restore the optimizer's state of a parameter, as :func:`state_tensors` returned it."""
     if isinstance(optimizer, ZeroOptimizer):
         return optimizer.set_state(parameter, tensors)
     state: dict[str, Any] = {}
@@ -326,15 +327,15 @@ def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
 LONGEST_WAIT = timedelta(hours=2)
 """How long GPUs wait for each other before a run fails."""
 _THREADS = "OMP_NUM_THREADS"
-_THREADS_OPTION = "--num-cpu"  # -threads-per-process, also with underscores or cut short
+_THREADS_OPTION = "--num-cpu"  # how --num-cpu-threads-per-process begins, which may be cut short
 
 
 def make_accelerator(run: RunSection) -> Accelerator:
-    """Make the accelerator of a run: its precision, on the CPU when there is no CUDA device.
+    """Make the accelerator of a run, with its precision; on the CPU if there is no CUDA device.
 
     On the CPU, one process takes all cores unless the user asked for another number of threads.
-    Several processes shard the model if they were launched with FSDP, and divide what it learns if
-    they were launched with DeepSpeed.
+    Several processes shard the model if they were launched with FSDP, and divide gradients and
+    moments if they were launched with DeepSpeed.
     """
     check_trackers(run.trackers)
     on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"
@@ -349,14 +350,14 @@ def make_accelerator(run: RunSection) -> Accelerator:
             kind = ShardingAccelerator
         elif asks_for(ZERO, os.environ):
             kind = ZeroAccelerator
-    # Accelerate and transformers, which read them too, would share in ways of their own on a GPU.
+    # Accelerate and transformers read them too, and on a GPU would divide the model in their ways.
     for variable in (FSDP, ZERO):
         os.environ.pop(variable, None)
     accelerator = kind(
         mixed_precision="bf16" if autocast else "no",
         cpu=on_cpu,
         log_with=list(run.trackers) or None,
-        # The others wait while one process writes, calibrates or grades; NCCL's is 10 minutes.
+        # The others wait while one process writes, calibrates or grades; NCCL waits 10 minutes.
         kwargs_handlers=[] if on_cpu else [InitProcessGroupKwargs(timeout=LONGEST_WAIT)],
         project_config=ProjectConfiguration(logging_dir=str(run.output / "tensorboard")),
     )
@@ -373,7 +374,7 @@ def launcher_set_threads() -> bool:
     """Tell whether ``accelerate launch``, not the user, set one CPU thread for this process.
 
     The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing, as its own environment
-    and command line show. Where they cannot be read (no ``/proc``) the user may have: False.
+    and command line show. Where these cannot be read (no ``/proc``), the answer is False.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get(_THREADS) != "1":
         return False
@@ -407,7 +408,7 @@ def device_lines(accelerator: Accelerator, backbone: Any) -> Iterator[str]:
 
 
 def thread_hint(accelerator: Accelerator) -> str | None:
-    """Advise where training runs on one CPU thread and there are cores to spare."""
+    """Advise to use more threads if training runs on one CPU thread and other cores are free."""
     if accelerator.device.type != "cpu" or torch.get_num_threads() > 1:
         return None
     if num_cores() <= processes_here(accelerator):
@@ -418,7 +419,7 @@ def thread_hint(accelerator: Accelerator) -> str | None:
 CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 """Environment variables for the sizes of oneDNN's cache of kernels, and of PyTorch's above it."""
 KERNELS = "128"
-"""More than a micro-batch needs, whose layers are alike."""
+"""Kernels that a cache keeps. A micro-batch needs fewer, as its layers are alike."""
 SHARE = 0.02
 """Largest share of the time that giving memory back may take."""
 
@@ -435,7 +436,7 @@ class FreeMemory:
         self._due = 0.0
 
     def give_back(self) -> None:
-        """Give memory back, only so often that this takes at most ``SHARE`` of the time."""
+        """Give memory back, but not so often that it takes more than ``SHARE`` of the time."""
         started = time.perf_counter()
         if self._trim is None or started < self._due:
             return
@@ -447,8 +448,8 @@ class FreeMemory:
 def bound_caches() -> None:
     """Keep fewer kernels for products in bfloat16, unless the user chose how many.
 
-    Every shape of a batch gets kernels of its own, about half a megabyte each, and rows differ in
-    length: the thousand that each cache would hold are of shapes that do not come again. Call this
+    Every shape of a batch gets kernels of its own, about half a megabyte each. As rows differ in
+    length, most of the thousand that a cache holds by default would never be used again. Call this
     before the first product.
     """
     for variable in CACHES:

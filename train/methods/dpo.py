@@ -1,8 +1,9 @@
 """Direct preference optimisation among critiques that the judge draws itself (by TRL).
 
 The judge that the run starts from draws several critiques of every pair. They are ranked by the
-log-probability that its label tree gives the right label after each, in both orders of the pair;
-the best and the worst are a preference. Rows need labels and no critiques. It runs in one process.
+log-probability that its label tree gives the right label after each, averaged over both orders of
+the pair; the best and the worst are a preference. Rows need labels and no critiques. It runs in one
+process.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class ScoredCritique(BaseModel):
 
 
 class Preference(NamedTuple):
-    """Two critiques of a request, of which one leads to the right label more surely."""
+    """Two critiques of an example; the chosen one leads to the right label more surely."""
 
     example: LabelledExample
     chosen: ScoredCritique
@@ -72,12 +73,12 @@ class DrawnPair(KeptLine):
 
     @property
     def origin(self) -> Origin:
-        """Identify a line by the example's id, and the key."""
+        """Identify a line by the example's id and the key."""
         return self.id, self.key
 
 
 class Drawing:
-    """Draws critiques of every example, and keeps the best one and the worst."""
+    """Drawing of critiques, of which the best and the worst of every example are kept."""
 
     def __init__(
         self, policy: Policy, critiques: CritiqueSection, seed: int, identity: Mapping[str, Any]
@@ -103,7 +104,7 @@ class Drawing:
     def _draw(
         self, examples: Sequence[LabelledExample], seeds: Sequence[Sequence[int]]
     ) -> Iterator[DrawnPair]:
-        """Yield a line per example, of which there is a seed per critique."""
+        """Yield a line per example; ``seeds`` has one for each of its critiques."""
         number = self.critiques.drawn
         rows = [row for row in examples for _ in range(number)]
         drawn = self.policy.draw(
@@ -136,8 +137,8 @@ def read_preferences(
 ) -> list[Preference]:
     """Read the preferences in a file that :class:`Drawing` filled.
 
-    Rows of which the file has no preference, or two rewards that differ by less than
-    ``least_margin``, are left out. The others are known by their id.
+    Lines without two different critiques, or with rewards that differ by less than
+    ``least_margin``, are left out. Lines and examples are matched by id.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -159,12 +160,12 @@ def read_preferences(
 def as_columns(preference: Preference) -> dict[str, Any]:
     """Write a preference as a row of TRL's: the request as JSON, and the critiques.
 
-    A closing tag follows critiques that the judge ended. Pictures have a column even where there
-    are none: TRL then leaves tokens to the collator.
+    A closing tag follows critiques that the judge ended. The column of pictures stands even where
+    there are none, because with it TRL leaves tokens to the collator.
     """
     example, chosen, rejected = preference
     form, request = get_task(example.task).critique, example.request()
-    assert form is not None  # checked of all rows
+    assert form is not None  # checked for all rows
     return {
         "prompt": request.model_dump_json(),
         "chosen": chosen.text + form.closing * chosen.is_finished,
@@ -174,9 +175,9 @@ def as_columns(preference: Preference) -> dict[str, Any]:
 
 
 class PreferenceCollator:
-    """Makes tensors of preferences, as TRL's own collator does, with the prompts of a judge.
+    """Collator that makes tensors of preferences, as TRL's own does, with the prompts of a judge.
 
-    Whatever comes from a request or from a critique is data here, as it is in judging.
+    The texts of requests and critiques are data, never special tokens, as in judging.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -191,7 +192,7 @@ class PreferenceCollator:
         texts, masks, vision = [], [], []
         for column in ("chosen", "rejected"):
             for task, prompt, row in zip(tasks, prompts, rows, strict=True):
-                assert task.critique is not None  # checked of all rows
+                assert task.critique is not None  # checked for all rows
                 critique, closing, _ = row[column].partition(task.critique.closing)
                 opening = encoder.text(task.critique.opening)
                 before = [*prompt.prefix_ids, *prompt.suffix_ids, *opening]

@@ -71,7 +71,7 @@ class RightLabel:
         critiques = []
         for row, completion in zip(rows, completions, strict=True):
             form = get_task(row.task).critique
-            assert form is not None  # checked of all rows
+            assert form is not None  # checked for all rows
             critiques.append(critique_in(completion, form))
         scores = self.scorer.score(rows, critiques)
         return [None if score is None else score.reward for score in scores]

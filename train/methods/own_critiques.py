@@ -1,7 +1,7 @@
 """What DPO and GRPO share: a judge learns from critiques that it draws itself.
 
-A trainer of TRL takes the optimizer steps; all else of the run is as in every method. It can be
-stopped and continued. TRL gets only the items of the steps that are left, in order.
+A trainer of TRL takes the optimizer steps; the rest of the run is as in every method. A run can be
+stopped and continued, as TRL gets only the items of the steps that are left, in order.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from train.setup.starting_adapter import with_adapter
 from train.tracking.throughput import PARTS
 
 JUDGED_AT_ONCE = 64
-"""Requests whose pictures are in memory at the same time."""
+"""Requests judged at once, whose pictures are then all in memory."""
 
 
 @dataclass(frozen=True)
 class DrawnCritique:
-    """A critique that was drawn, in the tokens that it was drawn in."""
+    """A drawn critique, with the very tokens that were drawn."""
 
     text: str
     is_finished: bool
-    """The judge ended it; otherwise it was cut."""
+    """True if the judge ended it, False if it was cut."""
     prompt_ids: tuple[int, ...]
     """What came before it, its opening tag included."""
     token_ids: tuple[int, ...]
@@ -94,7 +94,7 @@ class Policy:
         self.tree_model = TreeModel(backbone.model)
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """Grade requests with the weights of now, and without calibration."""
+        """Grade requests with the present weights, and without calibration."""
         requests = list(requests)
         card = JudgeCard.for_requests(self.backbone, requests, self.encoder.response_budget)
         with self._judging() as engine:
@@ -104,7 +104,7 @@ class Policy:
     def draw(
         self, requests: Sequence[JudgeRequest], seeds: Sequence[int], temperature: float
     ) -> list[DrawnCritique]:
-        """Draw a critique of each request, of a pair in the order given."""
+        """Draw a critique for each request; pairs are read in the given order."""
         drawn: dict[int, DrawnCritique] = {}
         tokenizer, encoder = self.backbone.tokenizer, self.encoder
         for start in range(0, len(requests), JUDGED_AT_ONCE):
@@ -114,7 +114,7 @@ class Policy:
                 by_rubric.setdefault(rubric, []).append(index)
             for indices in by_rubric.values():
                 task = get_task(requests[indices[0]].task)
-                assert task.critique is not None  # checked of all rows
+                assert task.critique is not None  # checked for all rows
                 opening, closing = encoder.text(task.critique.opening), task.critique.closing
                 encoded = encoder.encode([(task, requests[index]) for index in indices])
                 prompts = [prompt.extended(opening) for prompt in encoded]
@@ -135,9 +135,8 @@ class Policy:
     def measure(self, examples: Iterable[LabelledExample]) -> Measured:
         """Measure what the judge decides after critiques that it writes.
 
-        The scores are ``accuracy``, the share of ``flips``, in which the orders of a pair lead to
-        different labels, and ``nll``, the negative log-likelihood of the right label, the mean over
-        the orders.
+        The scores are ``accuracy``; ``flips``, the share of pairs whose orders lead to different
+        labels; and ``nll``, the negative log-likelihood of the right label, averaged over orders.
         """
         examples, scorer = list(examples), CritiqueScorer(self, flip_penalty=0)
         verdicts = self.grade(
@@ -160,7 +159,7 @@ class Policy:
 
     @contextmanager
     def _judging(self) -> Iterator[TreeEngine]:
-        """Yield an engine with the weights of now; the model does not train meanwhile."""
+        """Yield an engine with the present weights; meanwhile the model does not train."""
         was_training = self.backbone.model.training
         self.tree_model.eval()
         try:
@@ -230,12 +229,12 @@ class OwnCritiqueRecipe(Recipe):
 
     @property
     def units_per_step(self) -> int:
-        """Count the units of ``critiques.micro_batch`` in a step: a pair of each row."""
+        """Count what ``critiques.micro_batch`` must divide: here a step's pairs, one per row."""
         return self.optim.batch_size
 
 
 class CritiqueSupervision(Supervision):
-    """Reads the example itself; the label is decided after a critique."""
+    """Supervision by the example itself; its label is decided after a critique."""
 
     def mode(self, example: LabelledExample) -> Mode:
         """Choose ``critique`` for every example."""
@@ -245,7 +244,7 @@ class CritiqueSupervision(Supervision):
 class CritiqueRun(BaseTrainer):
     """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
 
-    Validations are of critiques that the judge writes itself.
+    In validations the judge decides after critiques that it writes itself.
     """
 
     recipe: OwnCritiqueRecipe
@@ -284,7 +283,7 @@ class CritiqueRun(BaseTrainer):
         return items[self.first_step * size : self.total_steps * size]
 
     def settings(self) -> dict[str, Any]:
-        """Set what the configurations of TRL's trainers have in common."""
+        """List the settings that the configurations of TRL's trainers have in common."""
         recipe, run, device = self.recipe, self.recipe.run, self.accelerator.device
         micro_batch = recipe.critiques.micro_batch
         # TRL would tell its authors of every run.
@@ -310,7 +309,7 @@ class CritiqueRun(BaseTrainer):
         }
 
     def optimizers(self) -> tuple[torch.optim.Optimizer, LambdaLR]:
-        """Make the optimizer and the course of the learning rate that the recipe names."""
+        """Return the optimizer, with the schedule of the learning rate that the recipe names."""
         optim = self.recipe.optim
 
         def factor(steps: int) -> float:
@@ -322,8 +321,9 @@ class CritiqueRun(BaseTrainer):
     def fit(self, trl_trainer: Any) -> None:
         """Train to the end, from the newest checkpoint if there is one.
 
-        TRL's trainer was made with :meth:`settings`, :meth:`optimizers` and :attr:`items_left`, of
-        which there are some. The adapter is still that of the start: TRL has copied it.
+        TRL's trainer was made with :meth:`settings`, :meth:`optimizers` and :attr:`items_left`,
+        which is not empty. It has copied the adapter of the start, so the checkpoint is restored
+        only now.
         """
         trl_trainer.remove_callback(PrinterCallback)
         trl_trainer.add_callback(_Reports(self))
@@ -375,7 +375,7 @@ class OwnCritiques(Method):
 
     @staticmethod
     def supervision(encoder: Encoder) -> CritiqueSupervision:
-        """Choose the label after a critique."""
+        """Supervise the label after a critique."""
         return CritiqueSupervision(encoder)
 
     def fit(
@@ -403,15 +403,15 @@ class OwnCritiques(Method):
 
 
 class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no types here
-    """Validates, saves and reports at the steps of TRL's trainer."""
+    """Callback that validates, saves and reports at the steps of TRL's trainer."""
 
     def __init__(self, run: CritiqueRun) -> None:
         self.run = run
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Save what is done if it is time to, and set the seed of the step.
+        """Save the step before if it is time to, and set the seed of this one.
 
-        TRL reports a step after it has said that the step is done; so it is saved here.
+        TRL reports a step only after ``on_step_end``, too late to save it there.
         """
         run, step = self.run, self.run.progress.step
         if step > run.first_step and step % run.save_every == 0:

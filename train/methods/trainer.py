@@ -1,4 +1,4 @@
-"""The training loop of methods that minimise a loss, and what it shares with other trainers."""
+"""The training loop of methods that minimise a loss, and its base, which other trainers share."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BaseTrainer(ABC):
     """The state of a run that is trained, its validations and its checkpoints."""
 
     tree_model: TreeModel
-    """Without the wrapper of several processes."""
+    """The model, without the wrapper of several processes."""
     optimizer: Any
 
     def __init__(
@@ -89,7 +89,7 @@ class BaseTrainer(ABC):
 
     @PARTS.measured("validation")
     def validate(self) -> None:
-        """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
+        """Score validation and watched rows; keep the adapter if it is the choice so far."""
         progress, run = self.progress, self.recipe.run
         with self.tracker.validating():
             measured = self.measure()
@@ -131,13 +131,13 @@ class BaseTrainer(ABC):
 
 
 class Trainer(BaseTrainer):
-    """Trains an adapter on rows with an objective, and keeps the adapter that is to be the judge.
+    """Trainer of an adapter on rows with an objective; it keeps the adapter that becomes the judge.
 
     In each step, losses are summed over all micro-batches of all processes and divided by their
-    total denominator. The gradient is that of the quotient. So any number of processes takes the
-    same step. A process that has no micro-batch in a step runs a row of it that counts nothing,
-    because all processes must add up their gradients together. If they share one model, or divide
-    the gradients, each of them runs as many passes as the others.
+    total denominator. The gradient is that of the quotient, so any number of processes takes the
+    same step. A process without a micro-batch in a step runs one row that does not count, because
+    all processes must add up their gradients together. If they share one model, or divide the
+    gradients, each of them runs as many passes as the others.
 
     ``run.gradient_checkpointing: auto`` is decided here. The model of the backbone carries the
     trainable adapter. ``identity`` is what the result depends on; a folder that holds another run
@@ -161,7 +161,7 @@ class Trainer(BaseTrainer):
         )
         optim, run = recipe.optim, recipe.run
         for of_split in rows.by_name.values():
-            # A layer that is sharded runs once between its forward and its backward pass.
+            # To share prefixes, layers run twice before the backward pass; a sharded one may not.
             of_split.share_prefix = not is_sharded(accelerator)
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes, rows.replayed)
         super().__init__(recipe, rows, accelerator, identity, self.plan.total_steps)
@@ -216,9 +216,9 @@ class Trainer(BaseTrainer):
 
     @property
     def stops_early(self) -> bool:
-        """Decide to stop if the newest validations were no better, as many as ``run.patience``.
+        """Tell whether the last ``run.patience`` validations or more were no better.
 
-        The history decides, which is alike on all processes and kept in checkpoints.
+        Only the history decides, which is equal on all processes and kept in checkpoints.
         """
         patience, history = self.recipe.run.patience, self.progress.history
         return patience is not None and validations_without_gain(history) >= patience
@@ -260,21 +260,21 @@ class Trainer(BaseTrainer):
         accelerator, step = self.accelerator, self.progress.step
         # Dropout depends on seed, step and rank alone, so a resumed run repeats it.
         set_seed(dropout_seed(self.recipe.run.seed, step, accelerator.process_index))
+        # Sorted, so that sums round alike for any number of processes and any token budget.
         rows = sorted(row for micro_batch in micro_batches for row in micro_batch)
-        # In one order for any number of processes and any budget: sums round alike.
         denominator = self.objective.denominator(*self.rows.train.weights(rows))
-        mine, num_counted = self._share(micro_batches)
-        batches = batches or self.loader.batches(self.rows.train, mine)
+        share, num_counted = self._share(micro_batches)
+        batches = batches or self.loader.batches(self.rows.train, share)
         if denominator == 0:
-            for _ in mine:
+            for _ in share:
                 next(batches)
             return 0.0
         waited_before = self.data_wait
         total = torch.zeros((), device=accelerator.device)
         model = self.runner.model
         model.train()
-        for index in range(len(mine)):
-            last, counts = index == len(mine) - 1, index < num_counted
+        for index in range(len(share)):
+            last, counts = index == len(share) - 1, index < num_counted
             before = self.loader.data_wait
             batch = next(batches)
             self.data_wait += self.loader.data_wait - before
@@ -298,13 +298,13 @@ class Trainer(BaseTrainer):
         return mean
 
     def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], int]:
-        """Choose this process's micro-batches, and how many count; the others only keep step."""
+        """Choose this process's micro-batches, and how many count; the others only fill up."""
         accelerator = self.accelerator
         processes = accelerator.num_processes
-        mine = micro_batches[accelerator.process_index :: processes]
+        share = micro_batches[accelerator.process_index :: processes]
         as_many = is_sharded(accelerator) or divides_gradients(accelerator)
         least = -(-len(micro_batches) // processes) if as_many else 1
-        return mine + [micro_batches[0][:1]] * (least - len(mine)), len(mine)
+        return share + [micro_batches[0][:1]] * (least - len(share)), len(share)
 
     def measure(self) -> dict[str, Measured]:
         """Measure the validation rows, ``val``, and the watched ones, by their names."""
@@ -357,7 +357,7 @@ class Trainer(BaseTrainer):
 
 
 def dropout_seed(seed: int, step: int, rank: int) -> int:
-    """Derive a seed for one step of one process, of 32 bits, as many as NumPy takes."""
+    """Derive the seed of one step of one process; it has 32 bits, as NumPy takes no more."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
 
 
