@@ -22,23 +22,23 @@ from serve.calls.limits import Limits
 T = TypeVar("T")
 
 NUM_READING = 2
-"""Texts that are read at once. Between them the event loop gets its turn at the interpreter; it
-would wait for all that are read at once."""
+"""Texts that are read at once. They are few, because the event loop waits for all of them before it
+gets its turn at the interpreter."""
 REST = 7
-"""Rest after a long text, in times of its reading, before its turn ends. A parser lets no other
-thread run, and the model asks for the interpreter thousands of times a second."""
+"""Rest after a long text before its turn ends, as a multiple of the time it took to read. A parser
+lets no other thread run, and the model asks for the interpreter thousands of times a second."""
 MOST_REST_S = 1.0
 """Longest rest in seconds."""
 SHORT = 20_000
-"""Characters or bytes that are read on the event loop, which takes less time than to change
-threads."""
+"""Most characters or bytes that are read on the event loop, because to change threads would take
+longer."""
 DEADLINE_HEADER = "X-Deadline-Ms"
 HEARTBEAT_S = 10.0
-"""Longest silence in a streamed answer. Proxies take a longer one for a broken connection."""
+"""Longest silence in a streamed answer; proxies take longer ones for a broken connection."""
 
 
 class Turns:
-    """A few slots for work. While none is free callers take turns; each caller's oldest goes first.
+    """Slots for work. While none is free, callers take turns; each caller's oldest goes first.
 
     One named caller holds at most ``caller_slots``; default all. Used on one event loop.
     """
@@ -61,7 +61,7 @@ class Turns:
             self.give_back(caller)
 
     async def take(self, caller: str) -> None:
-        """Hold a slot for a caller, once there is one, until :meth:`give_back`."""
+        """Wait for a slot and hold it for a caller, until :meth:`give_back`."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(caller, deque()).append(turn)
         self._pass_on()
@@ -101,8 +101,8 @@ class Turns:
 def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
     """Start an executor whose threads all run.
 
-    Whoever starts a thread waits until it runs, and it waits its turn for the interpreter. An event
-    loop that started threads for its calls would answer nobody meanwhile.
+    Whoever starts a thread waits until it runs, and first it must get the interpreter. An event
+    loop that started threads during calls would answer nobody meanwhile.
     """
     executor = ThreadPoolExecutor(num_threads, thread_name_prefix="reader")
     all_run = Barrier(num_threads + 1)
@@ -113,7 +113,7 @@ def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
 
 
 class Readers:
-    """Reads long texts in threads, a few at a time; callers take turns.
+    """Reader of long texts in threads, a few at a time; callers take turns.
 
     A turn lasts longer than the reading (``REST``), so that the model gets its part of the time.
     One named caller may have ``caller_share`` of what is read at once. Used on one event loop.
@@ -124,21 +124,21 @@ class Readers:
         self._next_call = Turns(1)
 
     async def turn(self) -> None:
-        """Wait until the call may begin, or go on with its body: callers take turns.
+        """Wait for the call's turn, to begin or to go on with its body.
 
-        So who makes hundreds of calls, each of them short, keeps no other waiting for all of them.
-        The next turn begins when the event loop has looked after everything else.
+        Callers take turns, so one that makes hundreds of short calls does not keep another waiting
+        for all of them. The next turn begins when the event loop has looked after all else.
         """
         caller = caller_name()
         await self._next_call.take(caller)
         asyncio.get_running_loop().call_soon(self._next_call.give_back, caller)
 
     async def read(self, length: int, work: Callable[..., T], *args: Any) -> T:
-        """Do work that keeps the interpreter busy for as long as a text is long, such as parsing.
+        """Do work on a text, such as parsing, that keeps the interpreter busy.
 
-        A text of few characters or bytes is read at once, so that it never waits for long ones. The
-        work must not wait for others. A thread cannot be stopped: if the call is cancelled, its
-        turn and its bytes are taken until the thread ends, which is at the next
+        A text of at most ``SHORT`` characters or bytes is read at once, so that it never waits for
+        long ones. The work must not wait for others. A thread cannot be stopped: if the call is
+        cancelled, its turn and its bytes are taken until the thread ends, which is at the next
         :func:`serve.calls.context.require_open`.
         """
         if length <= SHORT:
@@ -152,7 +152,7 @@ class Readers:
 
         def end(done: asyncio.Task[T]) -> None:
             if not done.cancelled():
-                done.exception()  # asyncio would log the error of a call that is over
+                done.exception()  # else asyncio would log the error of a call that is over
             rest_s = min(REST * (loop.time() - start), MOST_REST_S)
             loop.call_later(rest_s, self._turns.give_back, caller)
             if num_held:
@@ -204,7 +204,7 @@ class Deadline:
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Do some work for a client whose body was read; cancel it if the client closes the connection.
 
-    Raises ``ClientDisconnect`` if the client has.
+    Raises ``ClientDisconnect`` if it did.
     """
 
     async def disconnected() -> None:
@@ -226,7 +226,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def with_heartbeat(parts: AsyncGenerator[T]) -> AsyncGenerator[T | None]:
-    """Yield the parts of an answer, and ``None`` whenever ``HEARTBEAT_S`` have passed without."""
+    """Yield the parts of an answer, and ``None`` after every ``HEARTBEAT_S`` without one."""
     async with aclosing(parts):
         while True:
             coming = asyncio.ensure_future(anext(parts))

@@ -19,13 +19,13 @@ from serve.pictures.received import Decoders
 from serve.queue.worker import ModelJob
 
 TokenCounter = Callable[[str], int]
-"""Counts the tokens of a text, for any thread to call."""
+"""Counts the tokens of a text; any thread may call it."""
 BYTES_PER_TOKEN = 4
-"""In English text, about."""
+"""About as many as English text has."""
 FRAME_TOKENS = 40
-"""Turn markers, headings and the label tree."""
+"""Tokens of turn markers, headings and the label tree."""
 TURN_S = 0.25
-"""Seconds after which others have their turn while the tokens of a call are counted."""
+"""Seconds of counting the tokens of one call after which other calls have their turn."""
 MOST_SENT_PIXELS = 2 * MOST_PIXELS
 """Most pixels of a picture that is sent to a model whose own limit is not known. Chat models scale
 larger ones down."""
@@ -55,7 +55,7 @@ class CheckedRequest:
 
 
 class Intake:
-    """Makes jobs whose cost for the model thread is known and bounded.
+    """Maker of jobs whose cost for the model thread is known and bounded.
 
     A picture may take ``picture_seconds`` to decode.
     """
@@ -95,12 +95,12 @@ class Intake:
     async def decoded(
         self, sources: Sequence[str], sizes: Sequence[PictureSize], judge: Judge
     ) -> tuple[tuple[str, ...], tuple[PictureSize, ...]]:
-        """Turn data URLs into PNGs that the model thread reads in next to no time; give their size.
+        """Turn data URLs into PNGs that the model thread reads in no time; return their sizes too.
 
-        They are decoded in other processes, and no larger than the judge sees them. Where that is
-        not known, as of a model on another server, they have at most ``MOST_SENT_PIXELS``. Raises
-        ``FieldError`` if one cannot be read, or not in time; ``ApiError`` 429 if the service then
-        holds too many bytes.
+        They are decoded in other processes, and are no larger than the judge sees them. If that
+        size is unknown, as for a model on another server, they have at most ``MOST_SENT_PIXELS``.
+        Raises ``FieldError`` if one cannot be read, or not in time; ``ApiError`` 429 if the service
+        then holds too many bytes.
         """
         num_held = call_bytes.get()
         is_size_known = judge.engine.posterior == "exact"
@@ -127,7 +127,7 @@ def _costs(
 ) -> list[int | FieldError]:
     """Estimate how many tokens each request costs, or say why it cannot be judged.
 
-    Once it has taken ``TURN_S`` the others are left to the next turn.
+    After ``TURN_S`` it stops and leaves the others to the next turn.
     """
     costs: list[int | FieldError] = []
     end = time.monotonic() + TURN_S
@@ -177,16 +177,17 @@ def request_tokens(checked: CheckedRequest, count: TokenCounter) -> int:
     The texts are those that the model reads, with headings and what stands between the items of a
     list. The tokens of pictures are exact.
 
-    Raises ``FieldError`` if all texts but the responses, which the judge shortens, are longer than
-    its model reads. Only texts that may be too long are counted. The judge itself checks the whole
-    prompt, which is a little longer, to the token.
+    Raises ``FieldError`` if the texts are longer than the model reads, even without the responses,
+    which the judge shortens. Tokens are counted only if they may be too many. The judge itself
+    checks the whole prompt, which is a little longer, to the token.
     """
     request, judge = checked.request, checked.judge
     task = get_task(request.task)
     fields = task.item(request)
     texts = [field.text for field in fields if not field.is_response]
     context = judge.backbone.context
-    if sum(len(text.encode(errors="replace")) for text in texts) >= context:  # a byte a token
+    # A token has at least a byte, so shorter texts need no count.
+    if sum(len(text.encode(errors="replace")) for text in texts) >= context:
         num_tokens = sum(map(count, texts))
         if num_tokens >= context:
             raise FieldError(

@@ -1,14 +1,15 @@
 """The order in which jobs go to the model: bookkeeping without threads and without a clock.
 
-Jobs wait in lanes, one for the scores and one for the texts of every judge. Callers share the model
-evenly (:class:`Lanes`); the lanes of one caller take turns, and in a lane its oldest job goes
-first. A turn is a window: the jobs that the model gets at once, at most ``window_tokens`` of scores
-(unless the first job alone has more) or ``TEXTS_AT_ONCE`` texts. Scores may interrupt a text
-(:class:`Pace`), and so may texts that are due earlier. Where several callers wait, a window of
-scores takes ``SHORT_S`` at most, and one that is longer ends when another caller comes: rows of one
-question cost less in one window, but nobody shall wait for all those of another. Nor for a long
-row: on a CPU a window that is due earlier interrupts it between two layers of the model.
-Later jobs about the same question go with it, as together they cost less than apart.
+Jobs wait in lanes, one for the scores and one for the texts of every judge. The model gets a window
+at a time: jobs of one lane, either scores of at most ``window_tokens`` (unless the first job alone
+has more) or at most ``TEXTS_AT_ONCE`` texts. Callers share the model evenly (:class:`Lanes`); the
+lanes of one caller take turns, and in a lane its oldest job goes first. Later jobs about the same
+question go with an earlier one, as together they cost less than apart.
+
+Nobody shall wait for all rows of another caller. While several callers wait, a window of scores
+takes ``SHORT_S`` at most, and one that is longer ends when another caller comes. On a CPU, a window
+that is due earlier even interrupts a long row, between two layers of the model. A text may be
+interrupted by scores (:class:`Pace`), and by texts that are due earlier.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ TEXTS_AT_ONCE = 16
 RELATED_WINDOWS = 4
 """How far behind the first job, in windows, jobs about the same question are looked for."""
 SHORT_S = 0.25
-"""Seconds of a window of scores while other callers wait."""
+"""Most seconds of a window of scores while several callers wait."""
 SAVED_WINDOWS = 8
-"""How much of the model, in windows, a caller may have saved up when it comes back."""
+"""Most of the model, in windows, that a caller saves up while it is away."""
 RETURN_SHARE = 0.05
 """Longest wait for the next requests of a window's callers, as a share of the window's time."""
 MAX_RETRY_AFTER_S = 60
@@ -57,16 +58,17 @@ JobT = TypeVar("JobT", bound=Job)
 
 @dataclass(frozen=True, order=True)
 class Turn(Generic[JobT]):
-    """A job that waits, and when it is due: fewest tokens first, of equals the earlier caller."""
+    """A waiting job and when it is due: turns sort by tokens, then by the earlier caller."""
 
     due: float
-    """Tokens that its caller has been charged when the job ends."""
+    """Tokens that its caller will have been charged after the job."""
     number: int
+    """Place of its caller in the lane."""
     job: JobT = field(compare=False)
 
 
 class Window(list[JobT]):
-    """Jobs that the model gets at once, and when the first of them is due."""
+    """Jobs that the model gets at once, and when they are due: earlier windows may interrupt."""
 
     due = math.inf
 
@@ -84,7 +86,7 @@ class Lane(Generic[JobT]):
         return (job for queue in self.queues.values() for job in queue)
 
     def first(self, charged: Mapping[str, float]) -> Turn[JobT]:
-        """Return the first of the turns; the lane has jobs."""
+        """Find the first turn of a lane that has jobs."""
         return min(
             Turn(charged[caller] + queue[0].tokens, number, queue[0])
             for number, (caller, queue) in enumerate(self.queues.items())
@@ -114,16 +116,15 @@ class Lanes(Generic[JobT]):
     """The jobs that wait for the model.
 
     At most ``max_jobs`` jobs and ``max_tokens`` tokens wait, of which one named caller's jobs may
-    take ``caller_share``; above that, each named caller has room for an even part of the queue. A
-    window of scores has ``window_tokens``.
+    take ``caller_share``. A full queue still takes the jobs of a named caller who has less than an
+    even part of it. A window of scores has at most ``window_tokens``.
 
-    The model's tokens are charged to the caller that they are read for, at first as estimated and
-    then by the time that they took (:meth:`charge_taken`). The turn is that of the
-    caller with the fewest, those of its next job included: of equals the shorter job goes first.
-    While callers compete, those who use less than an even part of the model so wait for the window
-    that runs and for no other. What a caller did not use while it was away it may have back up to
-    ``SAVED_WINDOWS``: it goes first for so long and no longer (start-time fair queueing; Goyal,
-    Vin and Cheng, SIGCOMM 1996).
+    Callers are charged the tokens that the model reads for them, at first as estimated and then by
+    the time that they took (:meth:`charge_taken`). It is the turn of the caller whose charge, with
+    its next job, is lowest. So while callers compete, one that uses less than an even part of the
+    model waits for the running window and for no other. A caller that was away has saved up its
+    part, but no more than ``SAVED_WINDOWS``; it goes first until that is used up (start-time fair
+    queueing; Goyal, Vin and Cheng, SIGCOMM 1996).
 
     Attributes:
         short_tokens: Most tokens of a window of scores while several callers wait.
@@ -153,7 +154,7 @@ class Lanes(Generic[JobT]):
         )
         self._charged: dict[str, float] = {}
         self._virtual_time = 0.0
-        """Most that a caller had been charged before its turn."""
+        """Highest charge of a caller when its turn came, plus what idle time let pass."""
 
     def __iter__(self) -> Iterator[JobT]:
         return (job for lane in self._lanes.values() for job in lane)
@@ -167,7 +168,7 @@ class Lanes(Generic[JobT]):
     def has_share(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
         """Tell whether a caller may add jobs beside its own that wait.
 
-        A caller of which none waits may add any number, as may one without a name.
+        A caller without waiting jobs may add any number, as may one without a name.
         """
         own_jobs, own_tokens = self._waiting(caller)
         return not (caller and own_jobs) or (
@@ -176,9 +177,9 @@ class Lanes(Generic[JobT]):
         )
 
     def is_owed(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
-        """Tell whether a named caller has less than an even part of the queue with these jobs.
+        """Tell whether a named caller has, with these jobs, no more than an even part of the queue.
 
-        It may then add them to a full queue too, as others have more than their part.
+        Then even a full queue takes them, as others have more than their part.
         """
         callers = {*self.callers, caller}
         own_jobs, own_tokens = self._waiting(caller)
@@ -211,7 +212,7 @@ class Lanes(Generic[JobT]):
             self.tokens += job.tokens
 
     def put_back(self, jobs: Sequence[JobT]) -> None:
-        """Put jobs that the model did not get to before the others, and take back the charge."""
+        """Put jobs back to the front that the model did not get to, and take back the charge."""
         for job in reversed(jobs):
             self.add([job])
             self._lanes[job.judge, job.kind].queues[job.caller].rotate()
@@ -219,10 +220,10 @@ class Lanes(Generic[JobT]):
             self._charged[job.caller] = max(charged, self._earliest)
 
     def charge_taken(self, jobs: Collection[JobT], tokens: float) -> None:
-        """Charge the callers of a window what it has taken in place of the estimates.
+        """Correct what a window's callers are charged, from the estimate to what it has taken.
 
-        Digits have four times the tokens that their length tells, and a rule may take seconds. The
-        difference is bounded: a machine may stand still, which is nobody's fault.
+        Digits have four times the tokens that their length suggests, and a rule may take seconds.
+        The correction is bounded, because a machine may stand still, which is no caller's fault.
         """
         estimate = sum(job.tokens for job in jobs)
         most = SAVED_WINDOWS * self.short_tokens
@@ -234,14 +235,14 @@ class Lanes(Generic[JobT]):
     def let_pass(self, tokens: float) -> None:
         """Note how many tokens the model could have read while nothing waited and nothing ran.
 
-        Nobody was kept from them. So who asks little, and all the time, has saved up as much as who
-        comes for the first time.
+        Nobody was kept from them. So a caller that always asks for a little has saved up as much as
+        one that comes for the first time.
         """
         self._virtual_time += tokens
 
     @property
     def _earliest(self) -> float:
-        """Least that a caller counts as charged when it comes."""
+        """Compute the lowest charge that a caller can come with."""
         return self._virtual_time - SAVED_WINDOWS * self.short_tokens
 
     def remove(self, jobs: Iterable[JobT]) -> None:
@@ -253,9 +254,9 @@ class Lanes(Generic[JobT]):
     def take(
         self, kinds: Sequence[Kind] = get_args(Kind), before: float = math.inf
     ) -> Window[JobT]:
-        """Take out a window of the lane of these kinds whose turn it is; empty without jobs.
+        """Take out the next window of jobs of these kinds; it is empty if there are none.
 
-        With ``before``, when a window that runs was due, only jobs that are due earlier.
+        ``before`` is when the running window was due; only jobs that are due earlier are taken.
         """
         first = {
             key: turn
@@ -265,14 +266,14 @@ class Lanes(Generic[JobT]):
         if not first:
             return Window()
         caller = min(first.values()).job.caller
-        # Of a caller's lanes the one that waits for longest; else its short jobs went before all.
+        # Of its lanes, the one that has waited longest; else its short jobs would always go first.
         key = next(key for key, turn in first.items() if turn.job.caller == caller)
         turns = [turn for turn in self._lanes[key].in_turns(self._charged) if turn.due < before]
         is_alone = before == math.inf and len(self.callers) == 1
         most = self.window_tokens if is_alone else self.short_tokens
         jobs = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
         window = Window(jobs)
-        # A text that is begun is not put off for others: it may take until the last is due.
+        # Texts that are begun are not put off, so others go first if due before the last of them.
         window.due = turns[0 if key[1] == "score" else len(jobs) - 1].due
         self._virtual_time = max(self._virtual_time, self._charged[caller])
         for job in window:
@@ -291,11 +292,11 @@ class Lanes(Generic[JobT]):
 
 
 def _scores(turns: Sequence[Turn[JobT]], most: int) -> list[JobT]:
-    """Choose a window of tokens: the job in turn, the related ones, the next in turn, and so on.
+    """Choose jobs of ``most`` tokens: the one in turn, related ones, the next in turn, and so on.
 
-    Related jobs take at most half of the window, and the others take the rest in order. So a
-    crowd of jobs about one question at most about doubles another job's wait. Jobs that are due
-    more than a window after the charge of the first one's caller wait: theirs have had more.
+    Related jobs take at most half of the window, and the others take the rest in order. So a crowd
+    of jobs about one question at most about doubles another job's wait. No job is taken that is due
+    more than a window after the charge of the first job's caller: its caller has had more.
     """
     begin = turns[0].due - turns[0].job.tokens
     jobs_by_subject: dict[object, list[JobT]] = {}
@@ -323,7 +324,7 @@ def _scores(turns: Sequence[Turn[JobT]], most: int) -> list[JobT]:
 def _texts(jobs: Sequence[JobT]) -> list[JobT]:
     """Choose a window: the first jobs with a request, or a single job without one.
 
-    All have their texts when the longest has its own, so they are of like length.
+    All results come when the longest text is done, so the texts are of like length.
     """
     first = jobs[0]
 
@@ -339,7 +340,7 @@ def _subject(job: Job) -> object:
 
 
 class Pace:
-    """The speed of the model, and the short wait before a window that it makes worth while.
+    """The speed of the model, and what follows from it: short waits and interruptions of texts.
 
     All times are seconds of one clock, which the caller reads.
 
@@ -358,7 +359,7 @@ class Pace:
     ) -> None:
         """Note a window of scores that ended ``now``, and the number of jobs that wait then.
 
-        ``tokens`` are those that a model read. Without any the window tells nothing of its speed:
+        ``tokens`` are those that a model read. Without any the window says nothing about the speed:
         long rows that a rule decides at once would make it look a thousand times as fast.
         """
         if tokens:
@@ -370,7 +371,7 @@ class Pace:
         self._expected_until = now + RETURN_SHARE * seconds
 
     def short_tokens(self, most: int) -> int:
-        """Count the tokens of a window that takes ``SHORT_S``; ``most`` before the first."""
+        """Estimate the tokens of a window that takes ``SHORT_S``; ``most`` before the first one."""
         if not self.tokens_per_second:
             return most
         return min(most, max(1, round(SHORT_S * self.tokens_per_second)))
@@ -380,7 +381,7 @@ class Pace:
         return max(0.0, self._expected_until - now)
 
     def are_callers_back(self, num_waiting: int) -> bool:
-        """Tell whether as many jobs wait as the last window had and left waiting together."""
+        """Tell whether as many jobs wait as the last window had, plus those it left waiting."""
         return num_waiting >= self._expected_jobs
 
     def may_interrupt_text(self, now: float) -> bool:
@@ -395,6 +396,6 @@ class Pace:
         self._scores_allowed_from = end + (end - start)
 
     def retry_after(self, tokens: int, window_tokens: int) -> int:
-        """Estimate the whole seconds after which tokens that wait now should have been read."""
+        """Estimate in how many whole seconds the waiting tokens should have been read."""
         speed = self.tokens_per_second or window_tokens  # At first, assume one window per second.
         return max(1, min(MAX_RETRY_AFTER_S, round(tokens / speed)))

@@ -30,7 +30,7 @@ LINGER_S = 0.004
 CLOSE_S = 10.0
 """Longest wait for the thread to end."""
 MAX_INTERRUPTIONS = 3
-"""How many windows may wait within one another."""
+"""Most windows that may be interrupted, one within another."""
 TICKS = 100
 """Ticks of the watchdog in the longest time without progress."""
 OnText = Callable[[str], None]
@@ -47,26 +47,26 @@ class ModelJob(Job):
     request_id: str = ""
     """Names the call in the log."""
     num_held: CallBytes | None = field(default_factory=call_bytes.get)
-    """Bytes held for the call, of which this may be the last to let go."""
+    """Bytes held for the call, which the job may hold for longer than the call lasts."""
     future: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     queued_at: float = field(default_factory=time.monotonic)
     started_at: float = 0.0
     ended_at: float = 0.0
-    """0 if it was dropped before the model had it."""
+    """0 until it has a result; a job that is dropped has none."""
     is_read: bool = False
-    """A model read it; no rule decided it before, and it did not fail."""
+    """Whether a model read it: no rule decided it, and it did not fail."""
     num_passed_on: int = 0
     """Characters of its text that its caller has already."""
 
 
 class Watchdog:
-    """Ends the process if nothing is heard of the model for ``seconds`` while it works; 0: never.
+    """Watch that ends the process if the model makes no progress for ``seconds``; 0: never.
 
     A supervisor can then start it again. What every thread was doing goes to the log. Time is
-    counted in ticks of a thread, so that a process that was stopped and is continued, as by
-    ``docker pause``, has not waited.
+    counted in ticks of a thread, so that it stands still while the process is stopped, as by
+    ``docker pause``.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -105,7 +105,7 @@ class Watchdog:
                 if not self._works:
                     self._thread = None
                     return
-            # In a much longer tick the process was stopped, and the model could not work.
+            # If a tick took much longer, the process was stopped and the model could not work.
             self._waited += min(time.monotonic() - before, 2 * tick)
             if self._waited > self.seconds:
                 self._end()
@@ -123,18 +123,19 @@ class Watchdog:
 
 
 class Abandoned(Exception):
-    """Nobody waits any more for anything of the window that runs."""
+    """Signal that nobody waits any more for anything of the running window."""
 
 
 class Worker:
-    """Runs jobs in a thread of its own, in the order that :class:`Lanes` gives.
+    """The thread that runs jobs, in the order that :class:`Lanes` gives.
 
-    What runs can be interrupted by a window of waiting jobs: between two layers of the model and,
-    where a text is written, between two tokens. Scores are interrupted by scores that are due
-    earlier, a text by such texts, and by scores whenever :class:`Pace` says that it is their turn.
+    A window of waiting jobs can interrupt the running one: between two layers of the model, and
+    between two tokens of a text. Scores that are due earlier interrupt scores, and texts that are
+    due earlier interrupt texts. Scores also interrupt a text whenever :class:`Pace` says that it is
+    their turn.
 
-    Made and used on one event loop, on which ``on_window`` is called after each window with judge,
-    number of jobs and seconds. The watchdog hears of every step of the model.
+    A worker is made and used on one event loop, on which ``on_window`` is called after each window
+    with judge, number of jobs and seconds. The watchdog hears of every step of the model.
     """
 
     def __init__(
@@ -154,16 +155,16 @@ class Worker:
         self._pace = Pace()
         self._running: list[ModelJob] = []
         self._put_off: set[ModelJob] = set()
-        """Jobs of the window that runs which the model shall not get now."""
+        """Jobs of running windows that go back to the queue before the model gets them."""
         self._windows: list[Window[ModelJob]] = []
-        """Those that run. Each has interrupted the one before it."""
+        """The running windows. Each has interrupted the one before it."""
         self._interrupting = threading.RLock()
-        """Several threads compute passes. Only the one that holds this runs an interrupting window,
-        which may itself be interrupted in the same thread."""
+        """Held to run an interrupting window: of the threads that compute passes, only one does so
+        at a time. That window may itself be interrupted in the same thread."""
         self._interrupted_s = 0.0
         """Seconds of all windows that interrupted another."""
         self._rests_since = time.monotonic()
-        """When the last window ended; of interest while nothing runs and nothing waits."""
+        """When the last window ended; only read while nothing runs and nothing waits."""
         self._closed = False
         for judge in judges.values():
             judge.call_between_layers(self._let_others_go_first)
@@ -202,7 +203,7 @@ class Worker:
             self._lanes.remove(jobs)
 
     def queue(self, counters: Mapping[str, int], caller: str = "") -> QueueState:
-        """Count what waits and what runs: of all, or of the access key of a name."""
+        """Count what waits and what runs, of all callers or of the one that is named."""
         with self._changed:
             waiting, running = (
                 [job for job in jobs if not caller or job.caller == caller]
@@ -274,7 +275,7 @@ class Worker:
         return window
 
     def _let_others_go_first(self) -> None:
-        """Run waiting jobs that go before the running window; then that goes on.
+        """Run the waiting jobs that go before the running window, which then goes on.
 
         Called before every layer of the model and after every token of a text. Raises ``Abandoned``
         if nobody waits for the running window any more.
@@ -309,7 +310,7 @@ class Worker:
             return self._lanes.take(["score"], window.due)
         if self._pace.may_interrupt_text(now) and (scores := self._lanes.take(["score"])):
             return scores
-        if len(self._windows) == MAX_INTERRUPTIONS:  # the last is for scores
+        if len(self._windows) == MAX_INTERRUPTIONS:  # the last is left to scores
             return Window()
         return self._lanes.take(["text"], window.due)
 
@@ -381,8 +382,8 @@ class Worker:
             else:
                 fault = f"{type(error).__name__}: {error}"
         if fault:
-            # Only now: as long as an error is handled, its traceback holds the model's memory, of
-            # which there may have been too little.
+            # Not in the except block, where the error's traceback would still hold the memory of
+            # the model, of which there may have been too little.
             message = "%d requests failed together; trying halves: %s"
             logger.warning(message, len(window), fault)
             self._settle_all(window[: len(window) // 2])
@@ -422,7 +423,7 @@ class Worker:
             job, num_new = jobs[id(request)], 0
             if presentation.order == "given":
                 num_written[id(request)] += len(piece)
-                num_new = num_written[id(request)] - job.num_passed_on  # texts come again in halves
+                num_new = num_written[id(request)] - job.num_passed_on  # halves write texts again
             self._pass_on(job, piece[-num_new:] if num_new > 0 else "")
             if job.is_dropped:
                 raise Unwanted
