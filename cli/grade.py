@@ -121,7 +121,7 @@ def grade(
     warn_of_open_modes(path, rows.num_open)
     partial = partial_file(outputs[0])
     with locked(partial.path):
-        grader = load()  # A file that cannot be read is no reason to load a model.
+        grader = load()  # only now: a file that cannot be read is no reason to load a model
         fill_showing(partial, grader, rows.read, len(rows.questions), batch, retry_failed)
         if file_digest(path) != before:
             raise CustosError(f"{path}: the file has changed while it was graded")
@@ -136,11 +136,11 @@ def grade(
 
 
 class ParsedRows:
-    """Requests of a table: parsed once into an unnamed file beside the output, read as needed."""
+    """Requests of a table, parsed once into an unnamed file beside the output."""
 
     def __init__(self, rows: Iterable[NumberedRequest], out: Path) -> None:
         self.questions = array("q")
-        """For each row a number that rows on the same question have in common."""
+        """For each row, a number that stands for its question."""
         self.num_open = 0
         """Number of rows that do not say how their references are meant."""
         folder = next(parent for parent in out.resolve().parents if parent.is_dir())
@@ -155,7 +155,7 @@ class ParsedRows:
                 self._file.write(f"{line}\n")
 
     def read(self) -> Iterator[NumberedRequest]:
-        """Yield the numbered rows; a second reading ends the first."""
+        """Yield the numbered rows. Begin a second reading only after the first has ended."""
         self._file.seek(0)
         for line in self._file:
             number, is_request, fields = json.loads(line)

@@ -1,9 +1,9 @@
-"""Agreement and calibration, each written once for one sample and for a thousand resamples.
+"""Metrics of agreement and calibration, each written once for one sample and for many resamples.
 
 Agreement metrics read a confusion matrix whose rows are people's labels and whose columns are the
-judge's. Leading axes are free: ``[K, K]`` gives one number, or one of each label, and ``[B, K, K]``
-gives ``B``. A metric that does not exist, as without items, is nan, which reports write as
-``null``.
+judge's. Leading axes are free: ``[K, K]`` gives one number, or one for each label, and
+``[B, K, K]`` gives ``B`` times as many. A metric that does not exist, as without items, is nan,
+which reports write as ``null``.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def accuracy(confusion: Floats) -> Floats:
 
 
 def precision(confusion: Floats) -> Floats:
-    """Compute, per label, the share of the judge's uses that people share."""
+    """Compute, per label, the share of the judge's uses with which people agree."""
     return ratio(_diagonal(confusion), confusion.sum(axis=-2))
 
 
 def recall(confusion: Floats) -> Floats:
-    """Compute, per label, the share of people's uses that the judge shares."""
+    """Compute, per label, the share of people's uses with which the judge agrees."""
     return ratio(_diagonal(confusion), confusion.sum(axis=-1))
 
 
@@ -111,7 +111,7 @@ def matthews(confusion: Floats) -> Floats:
 
 
 def share_in_columns(confusion: Floats, rows: Ints, columns: Ints) -> Floats:
-    """Compute, of the scored items that people put in ``rows``, the judge's share in ``columns``.
+    """Compute which share of the items that people put in ``rows`` the judge put in ``columns``.
 
     For people's Wrong and the judge's Correct it is the false-positive rate.
     """
@@ -148,7 +148,7 @@ def equal_mass_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
 
 
 def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
-    """Sort items into bins that divide [0, 1] evenly, with their upper ends (Guo et al. 2017)."""
+    """Sort items into bins of equal width, with their upper ends (Guo et al. 2017)."""
     return np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
 
 
@@ -171,9 +171,9 @@ def calibration_columns(
 def expected_calibration_error(sums: Floats) -> Floats:
     """Average the gap between confidence and accuracy over bins (Naeini et al. 2015).
 
-    Gaps are weighted by count. The bins are those of the sums of ``calibration_columns``,
-    ``[..., bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). Chance
-    fills them unevenly, so that a calibrated judge scores above 0, the more so the fewer the items.
+    Gaps are weighted by count. ``sums``, ``[..., bins * 3]``, are over the items of
+    ``calibration_columns``, whose bins have equal mass by default (Nguyen & O'Connor 2015). By
+    chance even a calibrated judge scores above 0, the more so the fewer the items.
     """
     count, confidence, right = np.moveaxis(sums.reshape(*sums.shape[:-1], -1, 3), -1, 0)
     return ratio(np.abs(confidence - right).sum(axis=-1), count.sum(axis=-1))
@@ -238,11 +238,12 @@ def chance_band(
     """Simulate the calibration error that a calibrated judge would show on these very rows.
 
     Rows are right with the probability that they state (Bröcker & Smith 2007, whose bars are of
-    single bins). Rows of one cluster resemble each other as they do here, which is all that is
-    taken from ``right``: each takes, with the square root of the correlation as its chance, one
-    draw that its cluster shares. Shapes are ``[n]``; a confidence of nan leaves its row out.
+    single bins). Rows of one cluster are as alike as they are here, and only for that is ``right``
+    read: with a probability of the square root of their correlation, a row takes the one draw that
+    its cluster shares, and otherwise a draw of its own. Shapes are ``[n]``; a row with a confidence
+    of nan is left out.
 
-    ``mean`` is that of the simulated errors and ``high`` their 95th percentile.
+    Returns the ``mean`` of the simulated errors and, as ``high``, their 95th percentile.
     """
     known = ~np.isnan(confidence)
     stated, groups = confidence[known], np.unique(clusters[known], return_inverse=True)[1]
@@ -274,7 +275,7 @@ def likeness(stated: Floats, right: Mask, groups: Ints) -> float:
     ``[n]``.
     """
     residuals = (right - stated) / np.sqrt(np.clip(stated * (1 - stated), SUREST, None))
-    residuals = np.clip(residuals - residuals.mean(), -3, 3)  # one sure error would drown all
+    residuals = np.clip(residuals - residuals.mean(), -3, 3)  # lest one sure error drown all
     columns = np.stack([residuals, residuals**2, np.ones(len(residuals))], axis=1)
     sums, squares, sizes = cluster_sums(columns, groups).T
     pairs = np.sum(sizes * (sizes - 1))
@@ -309,8 +310,8 @@ def squared_error(confidence: Floats, right: Mask, clusters: Ints) -> float:
 def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     """Fit how log-odds of being right rise with those that are stated (Cox 1958).
 
-    The slope is 1 for a calibrated judge, below 1 where confidences are too extreme, 0 where they
-    say nothing, and nan where none is finite, as where all rows are right or state one confidence.
+    The slope is 1 for a calibrated judge, below 1 if confidences are too extreme, 0 if they say
+    nothing, and nan if no finite one fits, as when all rows are right or state one confidence.
     The interval is Student's over three or more clusters, by the sandwich variance. Arguments as
     :func:`chance_band`.
     """

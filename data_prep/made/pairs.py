@@ -1,8 +1,8 @@
 """Pairs of responses to questions about pictures, with critiques of what decides.
 
 If exactly one response is right, it wins. Otherwise a response that adds nothing to its answer wins
-over one that does; equals tie (TruthfulJudge, section 5 and appendix F). Labels, critiques,
-confidences and scores follow from what is known of the responses.
+over one that does. If that decides nothing, they tie (TruthfulJudge, section 5 and appendix F).
+Labels, critiques, confidences and scores follow from what is known of the responses.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ REFERENCE_SHARE = 0.5
 """Share of the pairs with a picture that have a reference answer and so do not need the picture."""
 PICTURE_SHARE = 0.1
 ADDITIONS = {PADDED: "padding", MADE_UP: "guess"}
-"""Tags of what may be added to an answer, and the family that words it."""
+"""Tags of what may be added to an answer, with the family of wordings that says it."""
 SHORT = ("selected", "inline")
 """Families of chart frames that state what they work with and no more."""
 WORDED = (*SHORT, *SHORT, "bare", "label")
-"""Families for right responses and, alike, for those with a misreading or faulty logic: a bare
-answer must not tell a judge whether it is right."""
+"""Families for right responses, and in the same shares for those with a misreading or faulty logic:
+that an answer is bare must not tell a judge whether it is right."""
 TRIES = 12
 SCORES_FOLDER = "scores"
 
@@ -83,21 +83,21 @@ _SHOWN_FAULTS = {
     MADE_UP: "makes things up",
 }
 _CONFIDENCE = {"truth": 0.95, "truth, padded": 0.88, "padding": 0.78, "tie": 0.6}
-"""Confidence by what decides the pair."""
+"""Confidence in the label, by what decides the pair."""
 _PICTURE_DISCOUNT = 0.1
 """Loss of confidence where only a picture shows the right answer."""
 
 
 @dataclass(frozen=True)
 class PairedResponse:
-    """A response with what is true of it."""
+    """A response with what is known of it."""
 
     text: str
     answers: tuple[str, ...]
     """Answers that it gives; empty if none."""
     right: bool
     fault: str | None
-    """Tag of why the answer is not right, where the response shows it."""
+    """Tag of why the answer is wrong, if the response shows it."""
     wording_ids: tuple[str, ...]
     """Ids of the wordings that it is made of."""
     addition: str | None = None
@@ -110,7 +110,7 @@ class PairedResponse:
 
     @property
     def score(self) -> int:
-        """Score it from 0 to 10: false below 5, true above; an addition costs something."""
+        """Score it from 0 to 10: below 5 if wrong, above if right, and less for an addition."""
         if self.right:
             return 7 if self.addition else 9
         if self.fault in (OFF_TOPIC, MADE_UP):
@@ -154,8 +154,8 @@ def generate_pairs(
 ) -> Iterator[PairRow]:
     """Stream pairs, of which the share ``pictures`` comes with a picture.
 
-    Row ``i`` depends on the other arguments and ``i`` alone. Questions of ``test``, too, are worded
-    in held-out wordings only.
+    Row ``i`` depends on ``i`` and the arguments other than ``num_rows`` alone. For ``test``, the
+    questions have held-out wordings, too.
     """
     for number in range(num_rows):
         rng = seeded_rng("pairs", seed, wordings, pictures, number)
@@ -218,7 +218,7 @@ def wordings() -> tuple[Wording, ...]:
 
 
 class _Responder:
-    """Draws responses to an exercise whose truth and faults are known."""
+    """Source of responses to an exercise, whose truth and faults are known."""
 
     def __init__(self, rng: Random, exercise: Exercise, split: WordingSplit) -> None:
         self.rng, self.exercise, self.split = rng, exercise, split
@@ -250,9 +250,9 @@ class _Responder:
         return PairedResponse(text, self.exercise.truth.answers, True, None, ids)
 
     def wrong(self, faults: Mapping[str, float]) -> PairedResponse | None:
-        """Draw a response with a fault; ``None`` where the exercise does not lend itself to it.
+        """Draw a response with a fault; ``None`` if the exercise does not allow it.
 
-        A misreading or faulty logic shows only where more than the answer is stated.
+        A misreading or faulty logic shows only if the response states more than its answer.
         """
         fault = draw_weighted(self.rng, faults)
         if fault == OFF_TOPIC:
@@ -270,7 +270,7 @@ class _Responder:
         return PairedResponse(text, answers, False, fault if family in SHORT else None, ids)
 
     def with_addition(self, response: PairedResponse, tag: str) -> PairedResponse:
-        """Add a sentence that is beside the answer to a response."""
+        """Add a sentence to a response that is not part of its answer."""
         stop = "" if response.text[-1] in ".!?" else "."
         added, name = self._said(ADDITIONS[tag])
         ids = (*response.wording_ids, name)
@@ -291,7 +291,7 @@ class _Responder:
         return wording.template.format(**slots, **slots_of(self.exercise)), wording.id
 
     def _slip(self) -> tuple[View, Solution] | None:
-        """Draw faulty logic on right readings that shows without the other readings."""
+        """Draw faulty logic on right readings, which shows without all readings stated."""
         view = self.exercise.view
         slips = [
             slip.solution
@@ -301,7 +301,7 @@ class _Responder:
         return (view, self.rng.choice(slips)) if slips else None
 
     def _misread(self) -> tuple[View, Solution] | None:
-        """Draw right logic on a value that is misread and that the response states."""
+        """Draw right logic on a misread value that the response states."""
         kind, view = self.exercise.kind, self.exercise.view
         for _ in range(TRIES):
             believed = dict(view)
@@ -428,7 +428,7 @@ PairSplits = dict[Split, list[PairRow]]
 def split_pairs(
     rows: Sequence[PairRow], test: Sequence[PairRow], held_out: HeldOut, seed: int
 ) -> PairSplits:
-    """Deal pairs to train, val and cal beside a test split that has wordings of its own.
+    """Deal pairs to train, val and cal; ``test`` has wordings of its own and stays as it is.
 
     Pairs with the same question go to the same split, so val and cal may become a little larger
     than ``held_out`` says. No two pairs share a picture.
@@ -468,6 +468,6 @@ def write_pairs(
 
 
 def _in_subfolder(example: LabelledExample) -> LabelledExample:
-    """Name an example's picture from a folder beside that of the pictures."""
+    """Rewrite the paths of an example's pictures for a file one folder deeper."""
     images = tuple(f"../{name}" for name in example.images)
     return example.model_copy(update={"images": images}) if images else example

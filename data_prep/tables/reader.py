@@ -75,12 +75,12 @@ def parse_table(
     """Yield ``(row number, record or bad row)`` for the rows of a user's table.
 
     The source is a file, or a hub data set (see ``open_table``). CSV and TSV files and hub data
-    sets are tables: columns that fill no field go to ``metadata``. So it is with JSONL, JSON and
-    Parquet files if the mapping names columns; without one, their rows must have our shape, and
+    sets are open tables: columns that fill no field go to ``metadata``. JSONL, JSON and Parquet
+    files are open if the mapping names columns; otherwise their rows must have our fields, and
     other keys are refused.
 
-    Records are of the ``model``: ``LabelledExample``, or ``JudgeRequest`` for the requests alone;
-    then labels may be missing and are not checked. Pictures that come as bytes are saved in
+    The ``model`` is ``LabelledExample``, or ``JudgeRequest`` for the requests alone; then labels
+    may be missing or unknown to the task. Pictures that come as bytes are saved in
     ``image_folder``; ``None`` makes data URLs of them. Raise ``CustosError`` if the source cannot
     be read or lacks a column.
     """
@@ -120,7 +120,7 @@ def read_table(
 
 
 def task_fields(task: str) -> dict[str, str]:
-    """List the fields to change in a row so that it is of another task.
+    """Return the fields that move a row to another task.
 
     A task without critiques decides at once, whatever mode the row names.
     """
@@ -135,8 +135,8 @@ def _labels(row: JudgeRequest) -> tuple[str, ...]:
 class TableReader(Generic[RequestT]):
     """Reader of the records of one table.
 
-    A column fills the fields that the mapping says, and the field of its own name unless another
-    column is mapped to that. Of an open table the other columns go to ``metadata``.
+    A column fills the fields that the mapping gives it, and the field of its own name unless
+    another column is mapped to that. The other columns of an open table go to ``metadata``.
     """
 
     def __init__(
@@ -155,14 +155,17 @@ class TableReader(Generic[RequestT]):
             name for name in RESPONSES if self._responses and not (maps_pair and name in PAIR)
         )
         self._free: list[str] = []
+        """Fields that no column fills."""
         self._checked: set[str] = set()
+        """Columns whose names have been checked."""
         self._whole: dict[str, bool] = {}
+        """By column, whether all its numbers and times are whole."""
 
     def check_columns(self) -> None:
-        """Check that the columns of a table suit, before its rows.
+        """Check the columns of an open table before its rows are read.
 
         Raise ``CustosError`` if a column that is mapped is missing, if a field of the task has no
-        column, or if a column without use is called nearly like a field without a column.
+        column, or if an unused column has nearly the name of a field without a column.
         """
         if not self.is_open:
             return
@@ -192,11 +195,11 @@ class TableReader(Generic[RequestT]):
             for name in self.fields
             if name not in filled
             and not (self._responses and name in RESPONSES)
-            and name != "reasoning"  # columns called nearly so hold a model's thoughts
+            and name != "reasoning"  # columns with nearly this name hold a model's thoughts
         ]
         missing = [name for name in self._wanted(filled) if name not in filled]
         if missing:
-            # Fields that would be the next error, once those that are missing have a column.
+            # Name other free fields too: each would be the next error once these have a column.
             nearly = [nearest_field(column, self._free) for column in self._unused(columns)]
             named = dict.fromkeys([*missing, *filter(None, nearly)])
             raise CustosError(
@@ -206,7 +209,7 @@ class TableReader(Generic[RequestT]):
         self._check_names(columns)
 
     def cell(self, field: str, row: Any) -> str:
-        """Look up what a row has for a field as the table has it; empty if that is no text."""
+        """Look up a row's cell for a field, as the table has it; empty if it is no text."""
         value = row.get(self.mapped.get(field, field)) if isinstance(row, Mapping) else None
         text = as_text(value)
         return text if isinstance(text, str) else ""
@@ -238,7 +241,8 @@ class TableReader(Generic[RequestT]):
     def _has_three_levels(self) -> bool:
         """Tell whether people called a row of mode ``any`` partly right: then any row may be.
 
-        So it is where the mapping has a word for it. Otherwise a table with labels is read, once.
+        They did if the mapping has a word for it. Otherwise a table with labels is read for this,
+        once.
         """
         labels, columns = self.mapping.labels, self.mapping.columns.values()
         if any(score_of(ours) == PARTIAL for ours in labels.values()):
@@ -251,7 +255,7 @@ class TableReader(Generic[RequestT]):
                 continue
             try:
                 record = self._record(row)
-            except CustosError:  # is reported with the row
+            except CustosError:  # reported when the row itself is read
                 continue
             if isinstance(record, LabelledExample) and needs_three_levels(record, labels):
                 return True
@@ -266,7 +270,7 @@ class TableReader(Generic[RequestT]):
             fields = {name: value for name, value in row.items() if not is_empty(value)}
             metadata = {}
             self._add_empty_responses(fields, row)
-        thoughts = fields.get("reasoning")  # of a model, unless it is a word of ours
+        thoughts = fields.get("reasoning")  # of a model, unless it is one of our options
         if thoughts not in (None, *get_args(Reasoning)) and "reasoning" not in self.mapped:
             metadata["reasoning"] = json_value(fields.pop("reasoning"))
         for name, value in fields.items():
@@ -284,7 +288,7 @@ class TableReader(Generic[RequestT]):
                 fields[name] = value
         if not self.is_labelled:
             if "label" in fields:
-                parse_record(LabelledExample, fields, "")  # it is checked, and then left out
+                parse_record(LabelledExample, fields, "")  # checks it; then it is left out
             fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
         record = parse_record(self.model, fields, "")
         for name, value in given.items():
@@ -324,7 +328,7 @@ class TableReader(Generic[RequestT]):
         return {name: value for name, value in fields.items() if self._is_ours(name)}, kept
 
     def _join_people(self, fields: dict[str, Any]) -> None:
-        """Bring the labels of single people together; most of them decide if there is no label."""
+        """Collect the labels of single people; without a label, their most frequent one is it."""
         try:
             given = fields.pop(ANNOTATOR_LABELS, {})
             people = as_annotator_labels(given, self.separator, fields.get("annotators", ()))
@@ -349,7 +353,7 @@ class TableReader(Generic[RequestT]):
         if name == "metadata":
             return json_value(as_metadata(value) if self.is_open else value)
         if name in PROBABILITIES and isinstance(value, str):
-            return value.replace(",", ".")  # as spreadsheets of many countries save it
+            return value.replace(",", ".")  # spreadsheets of many countries save commas
         if name in TEXT_FIELDS or name.startswith(PERSON):
             return as_text(value, is_whole=is_whole)
         return value.strip() if isinstance(value, str) else value
@@ -357,7 +361,7 @@ class TableReader(Generic[RequestT]):
     def _is_whole(self, column: str, value: Any) -> bool:
         """Tell whether all numbers and times of a column are whole.
 
-        The column is read for it, once, if the value could be one of them.
+        Only if the value holds a number or a time, the column is read for this, once.
         """
         elements = value if isinstance(value, list) else [value]
         if not any(isinstance(element, float | datetime) for element in elements):
@@ -369,10 +373,10 @@ class TableReader(Generic[RequestT]):
         return self._whole[column]
 
     def _add_empty_responses(self, fields: dict[str, Any], row: Mapping[str, Any]) -> None:
-        """Add the responses of a row's task that its row leaves empty and the table has."""
+        """Add, as empty, the responses of a row's task that the table has and the row lacks."""
         try:
             task = get_task(str(self.mapping.task or fields.get("task") or DEFAULT_TASK))
-        except FieldError:  # is reported with the row
+        except FieldError:  # reported with the row
             return
         names = RESPONSES[:1] if task.num_responses == 1 else PAIR
         if all(name in names for name in RESPONSES if name in fields):
@@ -385,7 +389,7 @@ class TableReader(Generic[RequestT]):
         return self.table.columns(RESPONSES[:3])
 
     def _check_names(self, columns: Collection[str]) -> None:
-        """Refuse a column that nothing uses and whose name is nearly that of a free field.
+        """Refuse an unused column whose name is nearly that of a field that no column fills.
 
         Rows of JSONL files may bring new columns, so every row is checked.
         """
@@ -401,7 +405,7 @@ class TableReader(Generic[RequestT]):
                 )
 
     def _check_shape(self, row: Mapping[str, Any]) -> None:
-        """Refuse keys that are none of our fields, in a row that must have our shape."""
+        """Refuse keys that are not our fields, in a row that must have our fields."""
         others = [name for name in row if name not in TABLE_FIELDS]
         if not others:
             return
@@ -436,20 +440,20 @@ class TableReader(Generic[RequestT]):
         return FieldError(field, f"column '{column}' is empty{reason}")
 
     def _fills_field(self, column: str) -> bool:
-        """Tell whether a column fills a field because it is called so."""
+        """Tell whether a column fills the field of its own name."""
         is_taken = column in self.mapped or column in self._other_responses
         is_metadata = self.mapped.get(METADATA + column) == column
         is_named = column in TABLE_FIELDS or column.startswith(PERSON)
         return is_named and not is_taken and not is_metadata
 
     def _unused(self, columns: Collection[str]) -> list[str]:
-        """List the columns that fill no field; of ``a.b``, the cell ``a`` is used too."""
+        """List the columns that fill no field; a mapped ``a.b`` uses the column ``a`` too."""
         parts = [theirs.split(".") for theirs in self.mapped.values()]
         used = {".".join(keys[:length]) for keys in parts for length in range(1, len(keys) + 1)}
         return [name for name in columns if name not in used and not self._fills_field(name)]
 
     def _is_ours(self, name: str, *others: str) -> bool:
-        """Tell whether a name is a field that is wanted, or begins as others do."""
+        """Tell whether a name is a field of the model or begins with one of ``others``."""
         people = (PERSON,) if self.is_labelled else ()
         return name in self.fields or name.startswith((*people, *others))
 

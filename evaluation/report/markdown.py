@@ -1,4 +1,4 @@
-"""The report as a page to read and in lines for the screen, its sentences, and cells of tables."""
+"""The report as Markdown and as lines for the screen, with the sentences and cells of both."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PAIR_NAMES = {
 }
 FINDINGS = {"favoured": "favours", "harmed": "harms"}
 MOST_NAMES = 3
-"""Most systems that a line names as favoured, or as harmed."""
+"""Most favoured systems that a line names, and most harmed ones."""
 ORDERS = {"given": "given order alone", "swapped": "swapped order alone", "merged": "both merged"}
 LENGTH_NAMES = {
     "preference": "Leaning to the longer response",
@@ -117,7 +117,7 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
 
 
 def favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
-    """Say whom the judge is shown to favour or to harm, in sentences; none where nobody is."""
+    """Say whom the judge is shown to favour or to harm; no lines if nobody."""
     if favour is None:
         return []
     lines = []
@@ -149,7 +149,7 @@ def favoured(favour: Mapping[str, Any], finding: str) -> str:
 
 
 def review_line(report: Mapping[str, Any]) -> str:
-    """Say what is left to people, at the stated risk if there is one; empty for nothing."""
+    """Say what is left to people, at the stated risk if there is one; empty if nothing is."""
     if at_risk := report["abstention"]:
         at_level = f"at a stated risk of {at_risk['risk']:g}"
         if at_risk["level"] not in LEVELS:
@@ -164,7 +164,7 @@ def review_line(report: Mapping[str, Any]) -> str:
 
 
 def people_sentences(report: Mapping[str, Any]) -> list[str]:
-    """Say what the labels of several people show, in sentences; empty for those of one."""
+    """Say what the labels of several people show; no sentences without such labels."""
     measured = report["annotators"]
     if not measured:
         return []
@@ -212,10 +212,10 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
 
 
 def rate_lines(report: Mapping[str, Any], word: Callable[[str], str] = str) -> list[str]:
-    """Write a sentence for each rubric of a report: what the judge adds to an error bar.
+    """Write a line for each rubric: the share of its best label, as judged and as corrected.
 
-    Where there are more than two labels, another one has the shares of all. ``word`` turns a label
-    into the caller's word for it.
+    With more than two labels, a second line has the shares of all. ``word`` turns a label into the
+    caller's word for it.
     """
     lines = []
     for rubric, measured in report["error_rates"].items():
@@ -299,7 +299,7 @@ def number(value: float | None, digits: int = 3) -> str:
 def with_interval(measured: Mapping[str, Any] | None) -> str:
     """Write ``0.914 [0.899, 0.928]``; without brackets where there is no interval.
 
-    A calibration error has what chance alone gives in their place:
+    A calibration error has no interval; beside it stands what chance alone gives:
     ``0.033 (chance 0.030, up to 0.042)``.
     """
     if measured is None or measured["value"] is None:
@@ -312,7 +312,7 @@ def with_interval(measured: Mapping[str, Any] | None) -> str:
 
 
 def chance_text(chance: Mapping[str, Any]) -> str:
-    """Write the calibration error of a calibrated judge: on average, and in 95 % of cases."""
+    """Write the error that a calibrated judge has by chance: its mean and its 95th percentile."""
     return f"{number(chance['mean'])}, up to {number(chance['high'])}"
 
 
@@ -334,7 +334,7 @@ def table_header(names: Sequence[str]) -> str:
 def table_row(values: Iterable[object]) -> str:
     r"""Write a row of a Markdown table.
 
-    What would end a cell, or begin an HTML tag, a link or a picture, is escaped: a viewer would
+    What would end a cell, or begin an HTML tag, a link or a picture, is escaped, as a viewer would
     fetch a picture that a response names. Control characters become escapes such as ``\x1b``.
     """
     cells = []
@@ -434,5 +434,5 @@ def _cut(text: str, width: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """Replace control characters of a text, which could command the terminal, by spaces."""
+    """Replace control characters, which could command the terminal, by spaces."""
     return "".join(char if char.isprintable() else " " for char in text)

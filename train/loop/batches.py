@@ -29,7 +29,7 @@ from train.setup.recipe import OptimSection
 # Rows are sorted by length within windows of this many steps: little padding, much mixing.
 WINDOW = 32
 EPOCHS_KEPT = 2
-"""Epochs whose steps are remembered: rows are read ahead, over the end of an epoch."""
+"""Epochs whose steps are remembered: two, as rows are read ahead beyond the end of an epoch."""
 
 MicroBatch = list[int]
 """Indices of rows that share a forward pass."""
@@ -40,10 +40,10 @@ class StepPlan:
 
     The rows of a step depend on seed and epoch alone. They are the same on every process, after a
     resume, and for any number of processes and any ``token_budget``: these only decide how a step
-    is cut. Rows of a step have one rubric and like lengths; where a rubric or a window ends, a step
-    has fewer of them. With replay (of the last ``replayed`` rows) every step has new and replayed
-    rows in their shares of all rows, so that one mixed set is trained on; those of each kind mostly
-    have one rubric and like lengths.
+    is cut. Rows of a step have one rubric and similar lengths; a step has fewer rows where a rubric
+    or a window ends. With replay (of the last ``replayed`` rows) every step has new and replayed
+    rows in proportion to their numbers; the rows of each kind mostly have one rubric and similar
+    lengths.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class StepPlan:
         return steps
 
     def _ordered(self, rows: Sequence[int]) -> list[list[int]]:
-        """Order rows so that one rubric and like lengths are neighbours, in windows."""
+        """Order rows into windows of one rubric, sorted by length."""
         index, whole_questions = self.rows.facts, self.optim.whole_questions
         rubrics, texts = index.rubric.tolist(), index.shared_text.tolist()
         lengths: list[int] = index.length.tolist()
@@ -113,7 +113,7 @@ def _mixed_steps(
 ) -> list[list[int]]:
     """Deal the rows of two kinds to as few steps as hold them, each kind in proportion.
 
-    Neighbours stay together. Which of them meet is drawn anew for each kind.
+    Neighbours of a kind stay together; each kind goes to the steps in a random order of its own.
     """
     total = len(new) + len(replayed)
     count = -(-total // size)
@@ -165,19 +165,19 @@ class RowCosts(NamedTuple):
         return parts
 
     def cut_step(self, rows: Sequence[int], processes: int, token_budget: int) -> list[MicroBatch]:
-        """Cut the rows of a step into micro-batches of like cost, equally many for each process.
+        """Cut the rows of a step into micro-batches of similar cost, as many for each process.
 
         If there are too few rows, some processes get one micro-batch less, or none. Process ``i``
-        of ``n`` takes every ``n``-th from the ``i``-th; the costliest come first, so memory that
-        does not suffice shows at once.
+        of ``n`` takes every ``n``-th from the ``i``-th. The costliest come first, so a lack of
+        memory shows at once.
 
-        Rows are indices, in order of length in a rubric; a budget counts padding.
+        Rows are indices, in order of length within a rubric; the budget counts padding.
         """
         parts = self.cut(rows, token_budget)
         count = min(len(rows), processes * -(-len(parts) // processes))  # up to whole rounds
         if processes > 1:
             low, high = 1, int(max(token_budget, *(self.of_pass([row]) for row in rows)))
-            while low < high:  # the least budget that gives no more parts than that
+            while low < high:  # find the least budget that gives at most ``count`` parts
                 middle = (low + high) // 2
                 if len(self.cut(rows, middle)) <= count:
                     high = middle
@@ -185,7 +185,7 @@ class RowCosts(NamedTuple):
                     low = middle + 1
             parts = self.cut(rows, low)
         parts.sort(key=self.of_pass, reverse=True)
-        while processes > 1 and len(parts) < count:  # a process would be idle without need
+        while processes > 1 and len(parts) < count:  # else a process would be idle
             part = parts.pop(next(i for i, part in enumerate(parts) if len(part) > 1))
             parts += [part[: len(part) // 2], part[len(part) // 2 :]]
             parts.sort(key=self.of_pass, reverse=True)
@@ -250,11 +250,11 @@ def default_workers(device: torch.device, processes: int) -> int:
 
 
 class Loader:
-    """Makes batches of rows in the order asked for, some ahead of their use.
+    """Maker of batches of rows in the order asked for, some ahead of their use.
 
     Workers read the rows and have tokenizer, image processor and configuration, but no weights.
     They start with the first batch and end with this process, even if it is killed. Without workers
-    every batch is made when it is due. Pinned batches lie where a GPU copies from without waiting.
+    every batch is made when it is due. A GPU copies from pinned batches without a wait.
 
     Attributes:
         data_wait: Seconds spent waiting for batches, or making them without workers.
