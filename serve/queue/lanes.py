@@ -154,7 +154,7 @@ class Lanes(Generic[JobT]):
         )
         self._charged: dict[str, float] = {}
         self._virtual_time = 0.0
-        """Highest charge of a caller when its turn came, plus what idle time let pass."""
+        """Highest charge that a caller had when its turn came, plus the tokens of idle time."""
 
     def __iter__(self) -> Iterator[JobT]:
         return (job for lane in self._lanes.values() for job in lane)
@@ -212,7 +212,7 @@ class Lanes(Generic[JobT]):
             self.tokens += job.tokens
 
     def put_back(self, jobs: Sequence[JobT]) -> None:
-        """Put jobs back to the front that the model did not get to, and take back the charge."""
+        """Put jobs back in front, as the model did not get to them, and take back the charge."""
         for job in reversed(jobs):
             self.add([job])
             self._lanes[job.judge, job.kind].queues[job.caller].rotate()
@@ -220,7 +220,7 @@ class Lanes(Generic[JobT]):
             self._charged[job.caller] = max(charged, self._earliest)
 
     def charge_taken(self, jobs: Collection[JobT], tokens: float) -> None:
-        """Correct what a window's callers are charged, from the estimate to what it has taken.
+        """Charge a window's callers ``tokens``, what it has taken, in place of the estimates.
 
         Digits have four times the tokens that their length suggests, and a rule may take seconds.
         The correction is bounded, because a machine may stand still, which is no caller's fault.
@@ -273,7 +273,7 @@ class Lanes(Generic[JobT]):
         most = self.window_tokens if is_alone else self.short_tokens
         jobs = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
         window = Window(jobs)
-        # Texts that are begun are not put off, so others go first if due before the last of them.
+        # Texts are not put off one by one, so others go first if due before the last of them.
         window.due = turns[0 if key[1] == "score" else len(jobs) - 1].due
         self._virtual_time = max(self._virtual_time, self._charged[caller])
         for job in window:

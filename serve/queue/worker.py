@@ -310,7 +310,7 @@ class Worker:
             return self._lanes.take(["score"], window.due)
         if self._pace.may_interrupt_text(now) and (scores := self._lanes.take(["score"])):
             return scores
-        if len(self._windows) == MAX_INTERRUPTIONS:  # the last is left to scores
+        if len(self._windows) == MAX_INTERRUPTIONS:  # the last place is for scores
             return Window()
         return self._lanes.take(["text"], window.due)
 

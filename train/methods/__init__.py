@@ -32,8 +32,8 @@ def methods() -> dict[str, type[Method]]:
 def method_of(path: Path, values: Mapping[str, Any], default: str | None = None) -> type[Method]:
     """Find the method of a recipe.
 
-    A recipe of an earlier version does not name it. Then it is the only method of that time with
-    all of the recipe's keys, as those of a finished run have.
+    A recipe of an earlier version, such as that of a finished run, does not name it. Then it is the
+    only method of that time that has all of the recipe's keys.
     """
     name = values.get("method") or default
     if name is not None:

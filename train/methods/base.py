@@ -1,4 +1,4 @@
-"""What a method of training says of itself, and what those that minimise a loss share."""
+"""The base of all methods of training, and that of those that minimise a loss."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from train.setup.starting_adapter import with_adapter
 class Method(ABC):
     """A way to train a judge on labelled rows; ``METHOD`` in a file of this folder names one.
 
-    It is made of a recipe of :attr:`recipe_class` and the splits that :meth:`read_rows` has read,
-    and refuses rows that it cannot train on.
+    It is made from a recipe of :attr:`recipe_class` and the splits that :meth:`read_rows` has read.
+    It refuses rows that it cannot train on.
     """
 
     name: ClassVar[str]
@@ -32,15 +32,15 @@ class Method(ABC):
     script: ClassVar[str] = "run"
     """Script in ``train/`` that trains with it."""
     default_recipe: ClassVar[str] = ""
-    """Recipe of the script without ``--config``; default the one of the script's name."""
+    """Recipe of the script without ``--config``; empty: the one with the script's name."""
     without_hub: ClassVar[str] = ""
-    """Commands to run where a recipe's backbone or data cannot be had."""
+    """Commands to run if a recipe's backbone or data cannot be had."""
     learns_text: ClassVar[bool] = False
-    """An answer is learnt token by token; a task with critiques needs them in its rows."""
+    """Whether answers are learnt token by token; tasks with critiques then need them in rows."""
     gives_labels: ClassVar[bool] = True
-    """Otherwise there is nothing to calibrate or to report on."""
+    """Whether the judge gives labels; without, there is nothing to calibrate or to report on."""
     prompts: ClassVar[int] = 1
-    """Prompts that the model reads of a row."""
+    """Prompts that the model reads for each row."""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__module__.rpartition(".")[2]
@@ -55,7 +55,7 @@ class Method(ABC):
 
     @staticmethod
     def supervision(encoder: Encoder) -> Supervision:
-        """Choose what the model reads and learns of a row."""
+        """Choose what the model reads and learns from a row."""
         return Supervision(encoder)
 
     @abstractmethod
@@ -76,11 +76,11 @@ class LossMethod(Method):
     def objective(self) -> Objective:
         """Choose what to minimise, before anything is loaded.
 
-        Raises ``CustosError`` if it cannot be trained on these rows.
+        Raises ``CustosError`` if the method cannot train on these rows.
         """
 
     def validation(self, encoder: Encoder) -> Supervision | None:
-        """Choose what the model reads of rows that validations score; ``None``: the same."""
+        """Choose what the model reads in validations; ``None``: the same as in training."""
         return None
 
     def fit(

@@ -411,7 +411,7 @@ class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no ty
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         """Save the step before if it is time to, and set the seed of this one.
 
-        TRL reports a step only after ``on_step_end``, too late to save it there.
+        TRL reports a step only after ``on_step_end``. Saved here, the checkpoint has the report.
         """
         run, step = self.run, self.run.progress.step
         if step > run.first_step and step % run.save_every == 0:

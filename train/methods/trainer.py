@@ -216,7 +216,7 @@ class Trainer(BaseTrainer):
 
     @property
     def stops_early(self) -> bool:
-        """Tell whether the last ``run.patience`` validations or more were no better.
+        """Tell whether ``run.patience`` validations in a row have brought no better adapter.
 
         Only the history decides, which is equal on all processes and kept in checkpoints.
         """
