@@ -285,7 +285,7 @@ class Judge:
         yield from verdicts
 
     def call_between_layers(self, call: Callable[[], None]) -> None:
-        """Call a function before every layer of the model, if it runs on the CPU of this process.
+        """Register a function to call before every layer, if the model runs on our own CPU.
 
         The function may grade other requests, with this judge too.
         """

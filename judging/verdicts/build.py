@@ -234,7 +234,7 @@ def _verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
 
 
 class AnyJudge(Protocol):
-    """Whatever gives verdicts: a judge in this process, or a client of a service."""
+    """Source of verdicts: a judge in this process, or a client of a service."""
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Yield one verdict per request, in order."""

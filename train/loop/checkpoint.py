@@ -26,7 +26,7 @@ from train.rows.held_out import check_holds_run
 from train.setup.recipe import FIRST_METHODS, Recipe, Section
 
 KEEP = 2
-"""How many checkpoints are kept, the newest."""
+"""How many of the newest checkpoints are kept."""
 WEIGHT = "weight"
 """Key of a parameter itself, beside the keys of its optimizer state."""
 
@@ -286,7 +286,7 @@ class Progress:
     right: list[bool | None] | None = None
     """Which validation rows the chosen adapter judges as people did."""
     right_at_start: list[bool | None] | None = None
-    """The same before the first step."""
+    """The same for the adapter before the first step."""
     history: list[dict[str, float]] = field(default_factory=list)
     """Entries of a step with its training loss, or with the scores of a validation."""
     losses: list[float] = field(default_factory=list)
