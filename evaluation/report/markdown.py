@@ -219,8 +219,8 @@ def rate_lines(report: Mapping[str, Any], word: Callable[[str], str] = str) -> l
     """
     lines = []
     for rubric, measured in report["error_rates"].items():
-        of_best = f"share of {one_line(word(measured['label']))}, on as many rows without people's"
-        lines.append(f"{of_best} labels: {judged_text(measured['judged'])} ({rubric})")
+        rate = f"share of {one_line(word(measured['label']))}, on as many rows without people's"
+        lines.append(f"{rate} labels: {judged_text(measured['judged'])} ({rubric})")
         if shares := measured.get("shares"):
             each = "; ".join(
                 f"{one_line(word(label))} {with_interval(share['people'])} by people, "

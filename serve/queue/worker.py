@@ -325,9 +325,9 @@ class Worker:
         finally:
             self._windows.pop()
             with self._changed:
-                again = [job for job in window if job in self._put_off and not job.is_dropped]
+                returned = [job for job in window if job in self._put_off and not job.is_dropped]
                 if not self._closed:
-                    self._lanes.put_back(again)
+                    self._lanes.put_back(returned)
                 self._put_off.difference_update(window)
                 self._running = [job for job in self._running if job not in window]
                 is_idle = not self._running
@@ -353,7 +353,7 @@ class Worker:
         speed = self._pace.tokens_per_second
         if window[0].kind == "score" and speed:
             with self._changed:  # those that were dropped have taken time too
-                taken = [job for job in window if job not in again]
+                taken = [job for job in window if job not in returned]
                 self._lanes.charge_taken(taken, seconds * speed)
         if ended:
             self._call(self.on_window, window[0].judge, len(ended), seconds)

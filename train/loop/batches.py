@@ -81,14 +81,14 @@ class StepPlan:
 
     def _steps(self, epoch: int) -> list[list[int]]:
         """Choose the rows of every step of an epoch, those of one rubric together."""
-        size, order = self.optim.batch_size, random.Random(f"{self.seed}/{epoch}")
-        shuffled = order.sample(range(len(self.rows)), len(self.rows))
+        size, rng = self.optim.batch_size, random.Random(f"{self.seed}/{epoch}")
+        shuffled = rng.sample(range(len(self.rows)), len(self.rows))
         new = self._ordered([row for row in shuffled if row < self.num_new])
         replayed = self._ordered([row for row in shuffled if row >= self.num_new])
         if replayed:
-            return _mixed_steps(list(chain(*new)), list(chain(*replayed)), size, order)
+            return _mixed_steps(list(chain(*new)), list(chain(*replayed)), size, rng)
         steps = [window[i : i + size] for window in new for i in range(0, len(window), size)]
-        order.shuffle(steps)
+        rng.shuffle(steps)
         return steps
 
     def _ordered(self, rows: Sequence[int]) -> list[list[int]]:
@@ -109,7 +109,7 @@ class StepPlan:
 
 
 def _mixed_steps(
-    new: Sequence[int], replayed: Sequence[int], size: int, order: random.Random
+    new: Sequence[int], replayed: Sequence[int], size: int, rng: random.Random
 ) -> list[list[int]]:
     """Deal the rows of two kinds to as few steps as hold them, each kind in proportion.
 
@@ -123,7 +123,7 @@ def _mixed_steps(
     steps: list[list[int]] = [[] for _ in range(count)]
     for rows, bounds in ((new, ends_new), (replayed, ends_replayed)):
         remaining = iter(rows)
-        for step in order.sample(range(count), count):
+        for step in rng.sample(range(count), count):
             steps[step] += islice(remaining, bounds[step + 1] - bounds[step])
     return steps
 

@@ -88,8 +88,8 @@ class Drawing:
 
     def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
         """Bring a file up to one line per example; what an earlier run drew is kept."""
-        order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
-        seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
+        rng, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
+        seeds = [[rng.getrandbits(31) for _ in range(number)] for _ in examples]
         indices = range(len(examples))
         with ProgressBar() as bar:
             task = bar.add_task("drawing critiques", total=len(examples))

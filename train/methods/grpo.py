@@ -47,8 +47,8 @@ class GrpoRecipe(OwnCritiqueRecipe):
 def draw_rollouts(run: CritiqueRun, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
     """Draw the critiques of a step, with a judge's prompts and stop, as TRL's ``rollout_func``."""
     requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
-    order = random.Random(f"rollouts/{run.recipe.run.seed}/{run.progress.step}")
-    seeds = [order.getrandbits(31) for _ in requests]
+    rng = random.Random(f"rollouts/{run.recipe.run.seed}/{run.progress.step}")
+    seeds = [rng.getrandbits(31) for _ in requests]
     drawn = run.policy.draw(requests, seeds, run.recipe.critiques.temperature)
     return {
         "prompt_ids": [list(critique.prompt_ids) for critique in drawn],

@@ -276,10 +276,10 @@ class CritiqueRun(BaseTrainer):
 
         Every pass over the items shuffles them; the last step is filled up from one more pass.
         """
-        size, order = self.recipe.optim.batch_size, random.Random(f"items/{self.recipe.run.seed}")
+        size, rng = self.recipe.optim.batch_size, random.Random(f"items/{self.recipe.run.seed}")
         items: list[int] = []
         while len(items) < self.total_steps * size:
-            items += order.sample(range(self.num_items), self.num_items)
+            items += rng.sample(range(self.num_items), self.num_items)
         return items[self.first_step * size : self.total_steps * size]
 
     def settings(self) -> dict[str, Any]:
