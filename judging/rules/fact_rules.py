@@ -32,7 +32,8 @@ _DESCENDING = re.compile(
     rf"(?:from\s+)?(?:the\s+)?\b{_LARGE}{_TO}{_SMALL}\b(?:\s*\(\d+\))?"
     rf"|\b(?:{_LARGE}\s+first|{_SMALL}\s+last)\b|\b(?:descending|decreasing|falling)\b"
 )
-_ARROW = re.compile(r"[-=]+>|→|➜|⇒|^\s*>", re.MULTILINE)
+# Possessive quantifiers here and below: a run of spaces or dashes is read once, however long it is.
+_ARROW = re.compile(r"(?<![-=])[-=]++>|→|➜|⇒|^[^\S\n]*+>", re.MULTILINE)
 _ORDINALS = {
     name: rank
     for rank, names in enumerate(
@@ -68,7 +69,7 @@ def ranking_of(
     last line of the answer or, failing that, the whole must hold every item exactly once, and the
     answer must hold no second order. ``None`` unless the order is whole, clear and the only one.
     """
-    text = _ARROW.sub(",", plain_text(response)).casefold()
+    text = _ARROW.sub(",", plain_text(response).replace("\0", " ")).casefold()
     try:
         upward = runs_upward(text)
     except ValueError:
@@ -164,11 +165,12 @@ LONGEST_ANSWER = 40
 LONGEST_WITH_ONE = 3
 """Words of an answer that "one" may begin as a number: "that one" is none."""
 
-_LABEL = r"[\[(]?\s*(?:option\s+)?[\[(]?\s*(\d{1,2}|[a-z])\s*[\])]?"
-_ALONE = re.compile(rf"{_LABEL}\s*[.:)]?\s*", re.IGNORECASE)
+_LABEL = r"[\[(]?\s*+(?:option\s++)?[\[(]?\s*+(\d{1,2}|[a-z])\s*+[\])]?"
+_ALONE = re.compile(rf"{_LABEL}\s*+[.:)]?\s*+", re.IGNORECASE)
 _LEADING = re.compile(r"[\[(]?\s*(\d{1,2}|[a-z])\s*(?:[.):\]]|\s-)\s+\S", re.IGNORECASE)
 _ANNOUNCED = re.compile(
-    r"\b(?i:answer|option|choice)\s*(?:is|:|=)?\s*(?:(?i:option)\s*)?[\[(]?\s*(\d{1,2}|[A-Z])\b"
+    r"\b(?i:answer|option|choice)\s*+(?:is|:|=)?\s*+(?:(?i:option)\s*+)?[\[(]?\s*+"
+    r"(\d{1,2}|[A-Z])\b"
 )
 """Only capital letters count: "the answer is a rise" names no option."""
 _ANY_LABEL = re.compile(r"(?<![\w.,])(\d{1,2}|[A-Z])(?![\w,]|\.\d)")

@@ -92,7 +92,7 @@ _NUMBER = re.compile(
     rf"(?<![\w.])(?<![a-z]-)(?P<sign>[-+])?\$?(?:"
     rf"(?P<whole>\d+)\s+(?P<over>\d+)\s*/\s*(?P<under>\d+)"
     rf"|(?P<top>{_DIGITS})\s*/\s*(?P<bottom>{_DIGITS})"
-    rf"|(?P<plain>{_DIGITS})(?:\s*(?:e|[x×*]\s*10\s*\^?)\s*(?P<exponent>[-+]?\d+))?"
+    rf"|(?P<plain>{_DIGITS})(?:\s*(?:e|[x×*]\s*+10\s*+\^?)\s*+(?P<exponent>[-+]?\d+))?"
     rf"|(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b)",
     re.IGNORECASE,
 )
@@ -128,10 +128,8 @@ class Quantity:
 
 def unread_magnitude(text: str, quantities: Sequence[Quantity]) -> bool:
     """Tell whether a magnitude stands apart from the quantities, as in ``1.2 (in millions)``."""
-    inside = [range(quantity.start, quantity.end) for quantity in quantities]
-    return any(
-        not any(match.start() in span for span in inside) for match in _MAGNITUDE.finditer(text)
-    )
+    inside = {at for quantity in quantities for at in range(quantity.start, quantity.end)}
+    return any(match.start() not in inside for match in _MAGNITUDE.finditer(text))
 
 
 def find_quantities(text: str) -> list[Quantity]:
@@ -287,6 +285,10 @@ def within_tolerance(value: float, key: float) -> bool:
     return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
 
 
+LONGEST_BEGINNING = 10_000
+"""Characters in which the share that comes first is looked for."""
+
+
 def parse_fraction(text: str) -> tuple[float | None, str]:
     """Read a MIND answer: the predicted share in [0, 1], which comes first, and the reasons.
 
@@ -299,7 +301,7 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
         number in words (``one``), which mostly means something else.
     """
     text = plain_text(without_thoughts(text))
-    quantities = find_quantities(text)
+    quantities = find_quantities(text[:LONGEST_BEGINNING])
     candidates = [
         quantity
         for quantity in quantities

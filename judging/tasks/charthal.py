@@ -116,7 +116,7 @@ class ChartHal(JudgeTask):
 
     def parse(self, text: str, rubric: str) -> str | None:
         """Return a bare digit, or one after ``Score:``, as ChartHal's own grader writes it."""
-        score = re.fullmatch(r"[\s*`]*(?:score\s*:)?[\s*`]*([01])[\s*`.]*", text, re.IGNORECASE)
+        score = re.fullmatch(r"[\s*`]*+(?:score\s*+:)?[\s*`]*+([01])[\s*`.]*", text, re.IGNORECASE)
         return score[1] if score else None
 
     def parse_official(self, text: str, rubric: str) -> str | None:

@@ -7,6 +7,9 @@ from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, INCORRECT = "Correct", "Incorrect"
+MOST_READ, MOST_READ_OF_KEYS = 10_000, 2_000
+"""Characters of a response, and of keys and options together, up to which rules read an answer to a
+chart: they look for each word of these in that."""
 UNFINISHED = ("…", "...")
 """What a response that was cut off ends in: no rule decides it."""
 
@@ -79,6 +82,8 @@ def _is_right(request: JudgeRequest) -> bool | None:
         return None
     if not response:
         return False
+    if len(response) > MOST_READ or sum(map(len, (*keys, *request.choices))) > MOST_READ_OF_KEYS:
+        return None
     if request.variant == "ranking":
         return _ranking_is_right(response, keys, request.question)
     if len(keys) > 1 and request.reference_mode == "all":

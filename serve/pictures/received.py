@@ -33,7 +33,7 @@ from serve.calls.waiting import Turns
 from serve.pictures import decode
 from serve.pictures.decode import FORMAT_NAMES, FORMATS
 
-DATA_URL = re.compile(r"data:(?:image/[\w.+-]+|\w+/octet-stream);base64,", re.ASCII)
+DATA_URL = re.compile(r"data:(?:image/[\w.+-]{1,100}|\w{1,100}/octet-stream);base64,", re.ASCII)
 """How a picture in the one form of requests begins. Its kind is seen in its content: many programs
 name it by the ending of a file, as ``image/jpg``."""
 UNREADABLE = f"not a readable {FORMAT_NAMES} picture; save others, such as TIFF or AVIF, as PNG"

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judging import JudgeRequest
 from judging.rules.fact_rules import choice_of, number_is_right, ranking_of
 from judging.rules.quantities import final_quantity, find_quantities, parse_fraction
 from judging.rules.whole_words import holds, normalise
+from judging.tasks import get_task
 
 TREND = ("It has increased.", "It has decreased.", "It stayed the same.")
 COUNTRIES = ("Tomainia", "Bacteria")
@@ -352,6 +354,45 @@ def test_a_long_text_takes_linear_time(piece: str) -> None:
     started = time.process_time()
     holds(piece * (80_000 // len(piece)), "112")
     assert time.process_time() - started < 5
+
+
+HOSTILE = {
+    "announced": ("choice", ["A"], "answer" + " " * 150_000 + "é"),
+    "alone": ("choice", ["A"], "(a" + " " * 150_000 + "é"),
+    "front": ("choice", ["A"], "(" + " " * 150_000 + "é"),
+    "power of ten": ("number", ["5"], "1x10" + " " * 150_000 + "a"),
+    "dashes": ("ranking", ["one", "two"], "-" * 150_000),
+    "empty lines": ("ranking", ["one", "two"], "a" + "\n" * 150_000 + "a"),
+    "words of an item": ("ranking", ["a " * 40_000 + "b", "c"], "a " * 75_000),
+    "unit": ("number", ["1 " + "a" * 75_000 + "b"], "a" * 150_000),
+    "magnitudes": ("number", ["5"], "1%;" * 50_000),
+    "most that is read": ("ranking", ["a " * 990 + "b", "c"], "a " * 4_990),
+    "most magnitudes that are read": ("number", ["5"], "1%;" * 3_300),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_answer_to_a_chart_takes_long_to_be_read(name: str) -> None:
+    """A pattern that reads a run of spaces in many ways holds the interpreter, for days."""
+    variant, keys, response = HOSTILE[name]
+    fields = {"variant": variant, "references": keys, "response": response, "choices": ("A", "B")}
+    request = JudgeRequest.model_validate({"task": "chartom-fact", "question": "Which?", **fields})
+    started = time.process_time()
+    get_task("chartom-fact").rule(request)
+    choice_of(response[:150_001], ("A", "B"))
+    find_quantities(response)
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("response", ["1x10" + " " * 150_000 + "a", ";" * 200_000])
+def test_a_share_is_found_at_once(response: str) -> None:
+    started = time.process_time()
+    parse_fraction(response)
+    assert time.process_time() - started < 1
+
+
+def test_a_mark_of_an_item_in_a_response_is_no_item() -> None:
+    assert ranking_of("A Corp > Beta \0" + "1" * 5_000 + "\0 > Gamma Foods", FIRMS) is None
 
 
 @pytest.mark.parametrize(
