@@ -199,7 +199,8 @@ def refuse_repeated_keys(content: bytes, num_quotes: int) -> None:
     # Of a key that occurs twice only one is decoded, so fewer quotation marks are written than were
     # read. Otherwise there are as many, unless the text writes one as this escape. Counting them
     # spares most texts a second, slower decoding.
-    has_escapes = b"\\" in content and rb"\u0022" in content  # the second is slow to look for
+    # The second search is slow, and most texts have no backslash.
+    has_escapes = b"\\" in content and rb"\u0022" in content
     if content.count(b'"') == num_quotes and not has_escapes:
         return
 

@@ -32,7 +32,7 @@ _DESCENDING = re.compile(
     rf"(?:from\s+)?(?:the\s+)?\b{_LARGE}{_TO}{_SMALL}\b(?:\s*\(\d+\))?"
     rf"|\b(?:{_LARGE}\s+first|{_SMALL}\s+last)\b|\b(?:descending|decreasing|falling)\b"
 )
-# Possessive quantifiers here and below: a run of spaces or dashes is read once, however long it is.
+# Quantifiers are possessive where runs of spaces or dashes may be long: each run is read once.
 _ARROW = re.compile(r"(?<![-=])[-=]++>|→|➜|⇒|^[^\S\n]*+>", re.MULTILINE)
 _ORDINALS = {
     name: rank

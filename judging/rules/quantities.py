@@ -286,7 +286,7 @@ def within_tolerance(value: float, key: float) -> bool:
 
 
 LONGEST_BEGINNING = 10_000
-"""Characters in which the share that comes first is looked for."""
+"""Characters in which a share that a response begins with is looked for."""
 
 
 def parse_fraction(text: str) -> tuple[float | None, str]:

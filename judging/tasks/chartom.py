@@ -8,8 +8,8 @@ from judging.types import JudgeRequest
 
 CORRECT, INCORRECT = "Correct", "Incorrect"
 MOST_READ, MOST_READ_OF_KEYS = 10_000, 2_000
-"""Characters of a response, and of keys and options together, up to which rules read an answer to a
-chart: they look for each word of these in that."""
+"""Most characters of a response, and of answer keys and options together, that rules read. Words of
+keys and options are looked for in the response, which takes as long as the product of both."""
 UNFINISHED = ("…", "...")
 """What a response that was cut off ends in: no rule decides it."""
 

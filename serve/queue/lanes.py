@@ -220,7 +220,7 @@ class Lanes(Generic[JobT]):
             self._charged[job.caller] = max(charged, self._earliest)
 
     def charge_taken(self, jobs: Collection[JobT], tokens: float) -> None:
-        """Charge a window's callers ``tokens``, what it has taken, in place of the estimates.
+        """Charge callers the ``tokens`` that fit in the time their jobs took, not the estimates.
 
         Digits have four times the tokens that their length suggests, and a rule may take seconds.
         The correction is bounded, because a machine may stand still, which is no caller's fault.
@@ -233,16 +233,16 @@ class Lanes(Generic[JobT]):
             self._charged[job.caller] = max(charged, self._earliest)
 
     def let_pass(self, tokens: float) -> None:
-        """Note how many tokens the model could have read while nothing waited and nothing ran.
+        """Note how many tokens the model could have read while it had nothing to do.
 
-        Nobody was kept from them. So a caller that always asks for a little has saved up as much as
-        one that comes for the first time.
+        They count as had by all. So a caller that asks for a little, but all the time, has saved up
+        as much as one that comes for the first time.
         """
         self._virtual_time += tokens
 
     @property
     def _earliest(self) -> float:
-        """Compute the lowest charge that a caller can come with."""
+        """Compute the lowest charge that a caller may begin with."""
         return self._virtual_time - SAVED_WINDOWS * self.short_tokens
 
     def remove(self, jobs: Iterable[JobT]) -> None:
@@ -340,7 +340,7 @@ def _subject(job: Job) -> object:
 
 
 class Pace:
-    """The speed of the model, and what follows from it: short waits and interruptions of texts.
+    """Speed of the model, and what follows from it: short waits and interruptions of texts.
 
     All times are seconds of one clock, which the caller reads.
 

@@ -56,7 +56,7 @@ class ModelJob(Job):
     ended_at: float = 0.0
     """0 until it has a result; a job that is dropped has none."""
     is_read: bool = False
-    """Whether a model read it: no rule decided it, and it did not fail."""
+    """True once a model has read it; false if a rule decided it, or it failed."""
     num_passed_on: int = 0
     """Characters of its text that its caller has already."""
 
@@ -127,7 +127,7 @@ class Abandoned(Exception):
 
 
 class Worker:
-    """The thread that runs jobs, in the order that :class:`Lanes` gives.
+    """Thread that runs jobs, in the order that :class:`Lanes` gives.
 
     A window of waiting jobs can interrupt the running one: between two layers of the model, and
     between two tokens of a text. Scores that are due earlier interrupt scores, and texts that are
@@ -157,7 +157,7 @@ class Worker:
         self._put_off: set[ModelJob] = set()
         """Jobs of running windows that go back to the queue before the model gets them."""
         self._windows: list[Window[ModelJob]] = []
-        """The running windows. Each has interrupted the one before it."""
+        """Windows that run. Each has interrupted the one before it."""
         self._interrupting = threading.RLock()
         """Held to run an interrupting window: of the threads that compute passes, only one does so
         at a time. That window may itself be interrupted in the same thread."""
@@ -340,21 +340,21 @@ class Worker:
         now = time.monotonic()
         seconds = now - start - (self._interrupted_s - interrupted_s)
         ended = [job for job in window if job.ended_at]
-        if ended and window[0].kind == "score" and self._interrupted_s == interrupted_s:
+        if window[0].kind == "score":
             with self._changed:
-                self._pace.count_scores(
-                    now,
-                    now - start,
-                    num_jobs=len(ended),
-                    tokens=sum(job.tokens for job in ended if job.is_read),
-                    num_waiting=self._lanes.num_jobs,
-                )
-                self._lanes.short_tokens = self._pace.short_tokens(self._lanes.window_tokens)
-        speed = self._pace.tokens_per_second
-        if window[0].kind == "score" and speed:
-            with self._changed:  # those that were dropped have taken time too
-                taken = [job for job in window if job not in returned]
-                self._lanes.charge_taken(taken, seconds * speed)
+                if ended and self._interrupted_s == interrupted_s:
+                    self._pace.count_scores(
+                        now,
+                        seconds,
+                        num_jobs=len(ended),
+                        tokens=sum(job.tokens for job in ended if job.is_read),
+                        num_waiting=self._lanes.num_jobs,
+                    )
+                    self._lanes.short_tokens = self._pace.short_tokens(self._lanes.window_tokens)
+                if speed := self._pace.tokens_per_second:
+                    # Jobs that were dropped have taken time too.
+                    run = [job for job in window if job not in returned]
+                    self._lanes.charge_taken(run, seconds * speed)
         if ended:
             self._call(self.on_window, window[0].judge, len(ended), seconds)
 

@@ -47,7 +47,7 @@ from serve.queue.intake import CheckedRequest
 from serve.queue.service import Service, Timing
 
 MARKS = b",[{"
-"""Each stands before a further value."""
+"""Bytes that stand before a further value, unless they are part of a text."""
 PART_BYTES = 65_536
 """Bytes of a body that are looked through at once."""
 MOST_ALSO_NAMED = 5
@@ -264,7 +264,7 @@ def _check_values(body: bytes, limits: Limits) -> None:
     characters = np.frombuffer(body, np.uint8)
     parts = (characters[start : start + PART_BYTES] for start in starts)
     if sum(np.count_nonzero(part == mark) for part in parts for mark in MARKS) < limits.values:
-        return  # even with those in texts, most of which have few
+        return  # There are few even with those in texts, which are slow to tell apart.
     num_values, in_text, rest = 1, 0, b""
     for start in starts:
         part = (rest + body[start : start + PART_BYTES]).replace(rb"\\", b"")
@@ -278,9 +278,10 @@ def _check_values(body: bytes, limits: Limits) -> None:
 
 
 def _look_through(decoded: Any) -> tuple[int, bool]:
-    """Count the quotation marks of a value's JSON, and tell whether it has an infinite number.
+    """Count the quotation marks that a value has as JSON, and tell if a number in it is infinite.
 
-    Writing that JSON would take several times as long as decoding it, and no thread could run.
+    To write the JSON would take several times as long as to decode it, and no other thread could
+    run meanwhile.
     """
     num_quotes, has_infinity = 0, False
     rest = [decoded]

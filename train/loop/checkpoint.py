@@ -286,7 +286,7 @@ class Progress:
     right: list[bool | None] | None = None
     """Which validation rows the chosen adapter judges as people did."""
     right_at_start: list[bool | None] | None = None
-    """The same for the adapter before the first step."""
+    """Which of them the adapter before the first step judges as people did."""
     history: list[dict[str, float]] = field(default_factory=list)
     """Entries of a step with its training loss, or with the scores of a validation."""
     losses: list[float] = field(default_factory=list)

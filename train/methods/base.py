@@ -36,9 +36,9 @@ class Method(ABC):
     without_hub: ClassVar[str] = ""
     """Commands to run if a recipe's backbone or data cannot be had."""
     learns_text: ClassVar[bool] = False
-    """Whether answers are learnt token by token; tasks with critiques then need them in rows."""
+    """True if answers are learnt token by token; tasks with critiques then need them in rows."""
     gives_labels: ClassVar[bool] = True
-    """Whether the judge gives labels; without, there is nothing to calibrate or to report on."""
+    """False if the judge gives no labels; then there is nothing to calibrate or to report on."""
     prompts: ClassVar[int] = 1
     """Prompts that the model reads for each row."""
 

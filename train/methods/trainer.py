@@ -59,7 +59,7 @@ class BaseTrainer(ABC):
     """The state of a run that is trained, its validations and its checkpoints."""
 
     tree_model: TreeModel
-    """The model, without the wrapper of several processes."""
+    """Model without the wrapper that divides it among processes."""
     optimizer: Any
 
     def __init__(
