@@ -5,8 +5,9 @@ python -m experiments soak --minutes 60 --out runs/soak
 A real ``custos serve`` on this machine answers a few clients of one key, which check every answer:
 first alone, for a tenth of the time, then beside two keys that attack. Those send large bodies,
 deep and wide metadata, stop lists, many pictures and long lists, write slowly, leave in mid-call,
-never read their answers, or never end their headers. Every few seconds one sample is appended to
-samples.jsonl. At the end the service must stop with exit code 0.
+never read their answers, or never end their headers. They run in a process of their own, of the
+lowest priority, as attackers have machines of their own. Every few seconds one sample is appended
+to samples.jsonl. At the end the service must stop with exit code 0.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import asyncio
 import base64
 import io
 import json
+import multiprocessing
+import os
 import random
 import secrets
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -50,6 +54,7 @@ GOOD_SHARE = 0.25
 beside two hostile keys, however fast the machine is."""
 HOSTILE_PAUSE_S = 0.5
 """Pause of a hostile client after each call."""
+LOWEST_PRIORITY = 19
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Quito", "Seoul", "Accra")
 FIGURES = {
     "memory_mb": "memory of the service, MB",
@@ -150,20 +155,18 @@ class Soak:
         """
         start = time.monotonic()
         self._end = start + IDLE_SHARE * seconds + seconds
-        async with asyncio.TaskGroup() as tasks:
-            good = [tasks.create_task(self._good_client()) for _ in range(clients)]
-            sampling = tasks.create_task(self._take_samples(start, every))
-            await asyncio.sleep(IDLE_SHARE * seconds)
-            self._now = "attacked"
-            hostile = [
-                tasks.create_task(self._hostile_client(key))
-                for name, key in self.keys.items()
-                for _ in range(attackers)
-                if name != "good"
-            ]
-            await asyncio.wait(good)
-            for task in (*hostile, sampling):
-                task.cancel()
+        hostile = [key for name, key in self.keys.items() if name != "good"] * attackers
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, spawn, os.nice, (LOWEST_PRIORITY,)) as process:
+            async with asyncio.TaskGroup() as tasks:
+                good = [tasks.create_task(self._good_client()) for _ in range(clients)]
+                sampling = tasks.create_task(self._take_samples(start, every))
+                await asyncio.sleep(IDLE_SHARE * seconds)
+                self._now = "attacked"
+                attacked = process.submit(attack_until, self._end, self.url, hostile)
+                await asyncio.wait(good)
+                sampling.cancel()
+        self.outcomes = attacked.result()
         if not self.service.is_running() or self.service.status() == psutil.STATUS_ZOMBIE:
             raise CustosError(f"the service ended by itself: {self.out / LOG}")
 
@@ -184,14 +187,6 @@ class Soak:
             alone = self.tallies["idle"].seconds
             await asyncio.sleep((1 / GOOD_SHARE - 1) * fmean(alone) if alone else 1.0)
         connection.close()
-
-    async def _hostile_client(self, key: str) -> None:
-        draw, known = random.Random(), attacks()
-        while True:
-            attack = draw.choice(known)
-            outcome = await attack.send(self.url, key)
-            self.outcomes.setdefault(attack.name, Counter())[outcome] += 1
-            await asyncio.sleep(HOSTILE_PAUSE_S)
 
     async def _take_samples(self, start: float, every: float) -> None:
         while True:
@@ -223,6 +218,28 @@ class Soak:
             "attacks": {name: dict(found) for name, found in sorted(self.outcomes.items())},
             "figures": {name: over_time([each[name] for each in self.samples]) for name in FIGURES},
         }
+
+
+def attack_until(end: float, url: str, keys: Sequence[str]) -> dict[str, Counter[str]]:
+    """Attack until ``end`` with one client for each of the keys; count how the attacks ended."""
+    outcomes: dict[str, Counter[str]] = {}
+
+    async def hostile_client(key: str) -> None:
+        draw, known = random.Random(), attacks()
+        while True:
+            attack = draw.choice(known)
+            outcome = await attack.send(url, key)
+            outcomes.setdefault(attack.name, Counter())[outcome] += 1
+            await asyncio.sleep(HOSTILE_PAUSE_S)
+
+    async def main() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(end - time.monotonic()), asyncio.TaskGroup() as tasks:
+                for key in keys:
+                    tasks.create_task(hostile_client(key))
+
+    asyncio.run(main())
+    return outcomes
 
 
 def over_time(values: Sequence[float]) -> dict[str, float]:
