@@ -7,9 +7,10 @@ lanes of one caller take turns, and in a lane its oldest job goes first. Later j
 question go with an earlier one, as together they cost less than apart.
 
 Nobody shall wait for all rows of another caller. While several callers wait, a window of scores
-takes ``SHORT_S`` at most, and one that is longer ends when another caller comes. On a CPU, a window
-that is due earlier even interrupts a long row, between two layers of the model. A text may be
-interrupted by scores (:class:`Pace`), and by texts that are due earlier.
+takes ``SHORT_S`` at most, unless all of it goes before their jobs in any case, and one that is
+longer ends when another caller comes. On a CPU, a window that is due earlier even interrupts a long
+row, between two layers of the model. A text may be interrupted by scores (:class:`Pace`), and by
+texts that are due earlier.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ RELATED_WINDOWS = 4
 """How far behind the first job, in windows, jobs about the same question are looked for."""
 SHORT_S = 0.25
 """Most seconds of a window of scores while several callers wait."""
-SAVED_WINDOWS = 8
+SAVED_WINDOWS = 16
 """Most of the model, in windows, that a caller saves up while it is away."""
 RETURN_SHARE = 0.05
 """Longest wait for the next requests of a window's callers, as a share of the window's time."""
@@ -269,8 +270,11 @@ class Lanes(Generic[JobT]):
         # Of its lanes, the one that has waited longest; else its short jobs would always go first.
         key = next(key for key, turn in first.items() if turn.job.caller == caller)
         turns = [turn for turn in self._lanes[key].in_turns(self._charged) if turn.due < before]
-        is_alone = before == math.inf and len(self.callers) == 1
-        most = self.window_tokens if is_alone else self.short_tokens
+        # Jobs that go before all others' in any case are read together, which takes less time.
+        others_due = min(before, self._others_due(caller))
+        first_jobs = [turn.job for turn in turns if turn.due < others_due]
+        tokens = sum(job.tokens for job in first_jobs)
+        most = min(self.window_tokens, max(self.short_tokens, tokens))
         jobs = _scores(turns, most) if key[1] == "score" else _texts([each.job for each in turns])
         window = Window(jobs)
         # Texts are not put off one by one, so others go first if due before the last of them.
@@ -281,6 +285,18 @@ class Lanes(Generic[JobT]):
         self._remove(key, set(window))
         self._lanes.move_to_end(key)
         return window
+
+    def _others_due(self, caller: str) -> float:
+        """Find when the first job of another caller is due."""
+        return min(
+            (
+                self._charged[other] + queue[0].tokens
+                for lane in self._lanes.values()
+                for other, queue in lane.queues.items()
+                if other != caller
+            ),
+            default=math.inf,
+        )
 
     def _remove(self, lane: tuple[str, Kind], jobs: Collection[JobT]) -> None:
         removed = {job for job in self._lanes[lane] if job in jobs}

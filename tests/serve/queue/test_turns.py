@@ -174,7 +174,7 @@ def test_a_rest_of_the_model_is_nobody_s_debt() -> None:
     judge = OneByOne()
 
     async def main() -> None:
-        worker = worker_of(judge, lanes_of(30))
+        worker = worker_of(judge, lanes_of(15))
         for _ in range(20):
             await asyncio.wait([submitted(worker, "steady", "score", "steady", 10).future])
             await asyncio.sleep(0.05)
