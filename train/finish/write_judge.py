@@ -50,7 +50,7 @@ from judging.models.devices import computed_in
 from judging.rules.answer_options import options_of
 from judging.tasks import get_task
 from judging.types import LabelledExample, Mode, Verdict
-from train.finish.grading import KeptGrades, KeptWindow
+from train.finish.grading import KeptChunk, KeptGrades
 from train.loop.checkpoint import (
     Progress,
     best_folder,
@@ -211,7 +211,7 @@ def report_test(
     examples = resolve_examples(judge, examples)
     grade = partial(grade_examples, judge, progress=False)
     was_stopped, started = kept.is_begun("grading"), time.perf_counter()
-    verdicts = kept.grade("grading", judge, examples, grade, KeptWindow[Verdict])
+    verdicts = kept.grade("grading", judge, examples, grade, KeptChunk[Verdict])
     seconds = None if was_stopped else time.perf_counter() - started
     if not kept.processes.is_first:
         return None
