@@ -22,9 +22,9 @@ from train.launch.front import command_line, launch_command, load_recipe, parse_
 from train.launch.rehearsal import Rehearsal, keys_of_random_weights
 from train.loop.checkpoint import check_run_folder, run_identity
 from train.loop.sharding import first_device, make_accelerator
+from train.loop.trainer import BaseTrainer
 from train.methods import find_method, method_of
 from train.methods.base import Method
-from train.methods.trainer import BaseTrainer
 from train.rows.data import RunSplits, check_overlaps
 from train.setup.recipe import Recipe, find_recipe, read_values
 from train.setup.starting_adapter import with_shape_of_init

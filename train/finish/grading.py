@@ -54,7 +54,7 @@ from judging.verdicts.calibration_fit import (
     fit_type_calibration,
 )
 from train.loop.sharding import is_sharded
-from train.methods.trainer import BaseTrainer
+from train.loop.trainer import BaseTrainer
 from train.setup.starting_adapter import with_adapter
 from train.tracking.throughput import PARTS
 

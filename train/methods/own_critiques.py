@@ -58,8 +58,8 @@ from train.loop.sharding import (
     make_optimizer,
     uses_autocast,
 )
+from train.loop.trainer import BaseTrainer, dropout_seed
 from train.methods.base import Method
-from train.methods.trainer import BaseTrainer, dropout_seed
 from train.rows.data import RunSplits, read_splits
 from train.rows.rows import IndexedSplits, Supervision, index_splits
 from train.setup.recipe import Recipe, Section

@@ -20,8 +20,8 @@ from train.loop.checkpoint import (
 )
 from train.loop.objective import Measured
 from train.loop.sharding import learning_rate
+from train.loop.trainer import Trainer
 from train.methods.focal import FocalObjective
-from train.methods.trainer import Trainer
 from train.setup.recipe import OptimSection
 
 
