@@ -19,9 +19,9 @@ from judging.types import LabelledExample
 from tests.forks import ROOT
 from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
+from train.loop.accelerator import first_device, make_accelerator
 from train.loop.checkpoint import trainable
 from train.loop.objective import TextModel
-from train.loop.sharding import first_device, make_accelerator
 from train.loop.trainer import Trainer
 from train.methods.base import LossMethod
 from train.methods.focal import Focal, FocalRecipe

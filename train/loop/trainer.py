@@ -19,6 +19,7 @@ from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
+from train.loop.accelerator import FreeMemory, device_lines, processes_here, thread_hint
 from train.loop.batches import Loader, MicroBatch, StepPlan, default_workers
 from train.loop.checkpoint import (
     Checkpoint,
@@ -35,19 +36,8 @@ from train.loop.checkpoint import (
     validations_without_gain,
 )
 from train.loop.objective import Measured, ModelRunner, Objective
-from train.loop.sharding import (
-    FreeMemory,
-    check_finite,
-    device_lines,
-    divides_gradients,
-    free_weights,
-    is_sharded,
-    learning_rate,
-    prepare,
-    processes_here,
-    thread_hint,
-    whole,
-)
+from train.loop.optimizer import check_finite, learning_rate, prepare
+from train.loop.sharding import divides_gradients, free_weights, is_sharded, whole
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
 from train.tracking.throughput import PARTS, Throughput

@@ -43,6 +43,7 @@ from judging.types import (
     Verdict,
 )
 from judging.verdicts.build import CritiqueScorer
+from train.loop.accelerator import device_lines, uses_autocast
 from train.loop.checkpoint import (
     Progress,
     read_checkpoint,
@@ -51,13 +52,7 @@ from train.loop.checkpoint import (
     trainable,
 )
 from train.loop.objective import Measured, share_right
-from train.loop.sharding import (
-    check_finite,
-    device_lines,
-    learning_rate,
-    make_optimizer,
-    uses_autocast,
-)
+from train.loop.optimizer import check_finite, learning_rate, make_optimizer
 from train.loop.trainer import BaseTrainer, dropout_seed
 from train.methods.base import Method
 from train.rows.data import RunSplits, read_splits

@@ -28,9 +28,10 @@ from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
+from train.loop.accelerator import processes_here
 from train.loop.checkpoint import newest_settings
 from train.loop.objective import TextModel
-from train.loop.sharding import is_sharded, processes_here
+from train.loop.sharding import is_sharded
 from train.plan.step_memory import RowSize, StepMemory, step_memory
 from train.rows.data import ReplaySection
 from train.rows.rows import Rows, Supervision
