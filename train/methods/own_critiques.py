@@ -42,15 +42,9 @@ from judging.types import (
     Mode,
     Verdict,
 )
-from judging.verdicts.build import CritiqueScorer
+from judging.verdicts.critiques import CritiqueScorer
 from train.loop.accelerator import device_lines, uses_autocast
-from train.loop.checkpoint import (
-    Progress,
-    read_checkpoint,
-    recipe_values,
-    run_identity,
-    trainable,
-)
+from train.loop.checkpoint import Progress, read_checkpoint, recipe_values, run_identity, trainable
 from train.loop.objective import Measured, share_right
 from train.loop.optimizer import check_finite, learning_rate, make_optimizer
 from train.loop.trainer import BaseTrainer, dropout_seed
