@@ -128,9 +128,9 @@ def evaluate(
         resolve_examples,
         write_disagreements,
     )
-    from evaluation.report.markdown import summary_lines
     from evaluation.report.page import write_page
     from evaluation.report.report import write_report
+    from evaluation.report.screen import summary_lines
 
     rivals = rival_options.read(CHAT_TEMPERATURE if as_published else 0.0)
     runs = self_consistency or (RUNS if as_published else 0)

@@ -14,7 +14,7 @@ from cli.shared.outputs import OutFolder, claim, own
 from cli.shared.screen import in_columns
 from cli.shared.tables import TABLE_FORMATS, file_digest, read_valid_requests
 from data_prep.tables.mapping import TableMapping
-from evaluation.report.markdown import number, with_interval
+from evaluation.report.text import number, with_interval
 from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.judge import Judge

@@ -33,9 +33,9 @@ from evaluation.report.evaluate import (
     seen_data,
     uncalibrated_verdicts,
 )
-from evaluation.report.markdown import markdown_table, with_interval
 from evaluation.report.plots import draw_learning_curve
 from evaluation.report.report import build_report, write_report
+from evaluation.report.text import markdown_table, with_interval
 from judging.files.atomic import atomic_path, atomic_write, write_text
 from judging.files.questions import count_trained_on, write_question_hashes
 from judging.files.records import write_json
