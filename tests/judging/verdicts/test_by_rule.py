@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.baselines import verdicts_of_rules
 from judging.types import JudgeRequest, LabelledExample
-from judging.verdicts.rules import RuleGrader
+from judging.verdicts.by_rule import RuleGrader
 from tests.judging.made_up import ask
 
 
