@@ -18,7 +18,7 @@ from cli.shared.screen import counting_bar, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_digest
 from clients.kept_verdicts import KeptVerdict, partial_file, request_key
 from evaluation.attacks.rows import SearchResult, SuffixSearch
-from evaluation.report.markdown import number
+from evaluation.report.text import number
 from judging.errors import FieldError, errors_at
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.log_lines import one_line

@@ -42,7 +42,7 @@ from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.log_lines import one_line
-from judging.scoring.ask_model import WINDOW
+from judging.scoring.ask_model import CHUNK
 from judging.tasks import get_task
 from judging.types import MAX_CRITIQUE_TOKENS
 
@@ -68,7 +68,7 @@ def evaluate(
     risk: Risk = None,
     allow_failed: AllowFailed = False,
     retry_failed: RetryFailed = False,
-    batch: Batch = WINDOW,
+    batch: Batch = CHUNK,
     limit: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     self_consistency: Annotated[int | None, typer.Option(min=2)] = None,
@@ -128,9 +128,9 @@ def evaluate(
         resolve_examples,
         write_disagreements,
     )
-    from evaluation.report.markdown import summary_lines
     from evaluation.report.page import write_page
     from evaluation.report.report import write_report
+    from evaluation.report.screen import summary_lines
 
     rivals = rival_options.read(CHAT_TEMPERATURE if as_published else 0.0)
     runs = self_consistency or (RUNS if as_published else 0)
@@ -348,7 +348,7 @@ def calibrate(
                 yield _Scores(row=row, key=key, logprobs=tuple(of_labels))
 
         with counting_bar("calibrating", len(rows)) as show:
-            for num_scored in kept.fill(lambda: grading_order(rows), origin, score, batch=WINDOW):
+            for num_scored in kept.fill(lambda: grading_order(rows), origin, score, batch=CHUNK):
                 show(num_scored)
         logprobs = [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]
         fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)

@@ -14,14 +14,14 @@ from cli.shared.outputs import OutFolder, claim, own
 from cli.shared.screen import in_columns
 from cli.shared.tables import TABLE_FORMATS, file_digest, read_valid_requests
 from data_prep.tables.mapping import TableMapping
-from evaluation.report.markdown import number, with_interval
+from evaluation.report.text import number, with_interval
 from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE, SHIPPED, shipped_judges
 from judging.models.fetched import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED, is_made
 from judging.models.gguf_files import NAMED
-from judging.scoring.ask_model import WINDOW
+from judging.scoring.ask_model import CHUNK
 
 HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
 NOTE = (
@@ -95,7 +95,7 @@ def card(
     limit: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     retry_failed: RetryFailed = False,
-    batch: Batch = WINDOW,
+    batch: Batch = CHUNK,
     rival_options: RivalOptions,
 ) -> None:
     """Measure a judge on several data sets and write its reliability card.

@@ -41,7 +41,7 @@ from data_prep.tables.source import open_table
 from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label, label_set
-from evaluation.report.markdown import with_interval
+from evaluation.report.text import with_interval
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import SPREADSHEETS
 from judging.log_lines import one_line

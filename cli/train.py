@@ -22,7 +22,7 @@ from cli.shared.screen import in_columns, show_skipped, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions
 from evaluation.comparisons.compare import MARGIN, Outcome, gate, gate_outcome, read_shared
 from evaluation.estimate import paired_accuracies
-from evaluation.report.markdown import with_interval
+from evaluation.report.text import with_interval
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import read_records, write_json

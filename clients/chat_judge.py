@@ -68,10 +68,10 @@ class ChatJudge:
         answer contains no label. Raises ``ServerRefusal`` if the server refuses the key, or has no
         such model or address.
         """
-        window = list(requests)
+        given = list(requests)
         verdicts: dict[int, Verdict] = {}
         orders_by_index: dict[int, tuple[JudgeRequest, ...]] = {}
-        for index, request in enumerate(window):
+        for index, request in enumerate(given):
             try:
                 task = get_task(request.task)
                 task.check(request)
@@ -95,8 +95,8 @@ class ChatJudge:
         ask_all(self.server, self.decoding, items, lambda item, to: outcomes.update({item.id: to}))
         for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
-            verdicts[index] = self._verdict(window[index], replies)
-        yield from (verdicts[index] for index in range(len(window)))
+            verdicts[index] = self._verdict(given[index], replies)
+        yield from (verdicts[index] for index in range(len(given)))
 
     def _verdict(self, request: JudgeRequest, replies: list[Reply | CustosError]) -> Verdict:
         task = get_task(request.task)

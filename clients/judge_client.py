@@ -41,7 +41,7 @@ CALLS = 4
 """Most calls at the same time: while one is graded, the others are sent and answered."""
 MAX_BATCH = 256
 """Most requests that the service takes in one call."""
-WINDOW = 1024
+CHUNK = 1024
 """Requests that the synchronous client sends before it waits for all their verdicts."""
 KEY_VARIABLE = "CUSTOS_KEY"
 """Environment variable with the access key that clients send."""
@@ -256,14 +256,14 @@ class JudgeClient:
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
-        for window in in_batches(each_request(requests), WINDOW):
-            yield from run_coroutine(self._grade_window(window))
+        for chunk in in_batches(each_request(requests), CHUNK):
+            yield from run_coroutine(self._grade_chunk(chunk))
 
-    async def _grade_window(self, window: Sequence[JudgeRequest]) -> list[Verdict]:
+    async def _grade_chunk(self, chunk: Sequence[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
             client.batch = min(client.batch, self._batch)
             try:
-                return [verdict async for verdict in client.grade(window)]
+                return [verdict async for verdict in client.grade(chunk)]
             finally:
                 self._batch = client.batch
 

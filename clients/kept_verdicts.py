@@ -12,22 +12,19 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.fingerprint import digest, picture_sha256
 from judging.tasks import get_task, task_names
+from judging.types import AnyJudge
 
 NumberedRequest = tuple[int, JudgeRequest | Verdict]
 """Number of a row, and the request that it holds or, if it holds none, the verdict on it."""
 
 
-class Grader(Protocol):
-    """Gives verdicts: a judge of ours, a service, or a chat model as a judge."""
+class Grader(AnyJudge, Protocol):
+    """A judge with a name, whose verdicts can be kept."""
 
     name: str
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Compute a digest of everything that could change this request's verdict."""
-        ...
-
-    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """Yield one verdict per request, in order."""
         ...
 
 

@@ -263,7 +263,7 @@ class JudgePool(JudgeClient):
             for card in await self._pool.client(member.url).judges()
         ]
 
-    async def _grade_window(self, window: Sequence[JudgeRequest]) -> list[Verdict]:
+    async def _grade_chunk(self, chunk: Sequence[JudgeRequest]) -> list[Verdict]:
         async def grade(batch: Sequence[JudgeRequest]) -> list[Verdict]:
             async def ask(member: Member, client: AsyncJudgeClient) -> list[Verdict]:
                 if member.error and (cards := await self._cards(member)) != self.judges:
@@ -279,7 +279,7 @@ class JudgePool(JudgeClient):
 
         async with PoolRun(self._pool) as run:
             try:
-                found = await run_together(map(grade, in_batches(window, self._batch)))
+                found = await run_together(map(grade, in_batches(chunk, self._batch)))
             except CustosError:
                 raise self._failure() from None
             finally:

@@ -17,8 +17,8 @@ from clients.judge_client import JudgeClient
 from judging.errors import FieldError, errors_at
 from judging.files.records import decode_json
 from judging.tasks import get_task
-from judging.types import LabelledExample, field_names, parse_record
-from judging.verdicts.build import AnyJudge, CritiqueScore, CritiqueScorer, critique_in
+from judging.types import AnyJudge, LabelledExample, field_names, parse_record
+from judging.verdicts.critiques import CritiqueScore, CritiqueScorer, critique_in
 
 __all__ = ["CritiqueReward", "CritiqueScore"]
 

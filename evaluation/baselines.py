@@ -28,8 +28,8 @@ from judging.rules.whole_words import holds, normalise, plain_numbers
 from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B
 from judging.types import JudgeRequest, LabelledExample, Verdict
-from judging.verdicts.build import RULES as BY_RULE
-from judging.verdicts.build import verdict_of_rules
+from judging.verdicts.by_rule import RULES as BY_RULE
+from judging.verdicts.by_rule import verdict_of_rules
 
 Label = Literal["Correct", "Partial", "Wrong"]
 TASK_METRICS = ("accuracy", "kappa", "macro_f1", "ece")

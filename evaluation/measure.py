@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
+from evaluation.calibration_error import (
+    calibration_columns,
+    chance_band,
+    expected_calibration_error,
+)
 from evaluation.estimate import Draws
 from evaluation.intervals import NO_INTERVAL, Floats, Ints, cluster_standard_error
-from evaluation.metrics import chance_band
 from evaluation.outcomes import Outcomes
 from judging.types import LabelledExample, score_of, type_of
 
@@ -34,7 +38,7 @@ class Tally:
 
     One row of ``sums``, ``[..., S]``, holds: the confusion matrix (``K * K``), the number of
     unscored items, that of scored items with a posterior, the sums of their Brier scores and
-    log-likelihoods, and ``metrics.calibration_columns``.
+    log-likelihoods, and ``calibration_columns``.
     """
 
     labels: tuple[str, ...]
@@ -73,7 +77,7 @@ class Tally:
 
     @property
     def calibration(self) -> Floats:
-        """Cut out the sums of ``metrics.calibration_columns``. Shape ``[..., bins * 3]``."""
+        """Cut out the sums of ``calibration_columns``. Shape ``[..., bins * 3]``."""
         return self.sums[..., len(self.labels) ** 2 + 4 :]
 
     @property
@@ -131,7 +135,7 @@ class TallyDraws:
             [
                 metrics.confusion_cells(outcomes.human, outcomes.predicted, len(outcomes.labels)),
                 np.stack([~scored, known, np.where(known, brier, 0), np.where(known, nll, 0)], 1),
-                metrics.calibration_columns(outcomes.confidence, outcomes.right.astype(np.float64)),
+                calibration_columns(outcomes.confidence, outcomes.right.astype(np.float64)),
             ],
             axis=1,
         )
@@ -200,7 +204,7 @@ METRICS: Mapping[str, Metric] = {
         is_rate=True,
     ),
     "ece": Metric(
-        lambda tally: metrics.expected_calibration_error(tally.calibration),
+        lambda tally: expected_calibration_error(tally.calibration),
         attrgetter("with_confidence"),
         is_biased=True,
     ),
@@ -236,7 +240,7 @@ def measure(
 
     Each has ``value``, ``low``, ``high`` and ``n``, the number of items that it is about. Accuracy
     also has ``se``, its cluster-robust standard error, and the calibration error ``chance``, that
-    of :func:`evaluation.metrics.chance_band`.
+    of :func:`evaluation.calibration_error.chance_band`.
     """
     draws = TallyDraws.of(outcomes, seed)
     table = metrics_for(outcomes.labels)

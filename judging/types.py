@@ -7,7 +7,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack
+from typing import Annotated, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from pydantic import (
     BaseModel,
@@ -336,6 +336,14 @@ class Verdict(_Record):
     def field_error(self) -> FieldError | None:
         """Return the mistake in the request that the verdict reports; files do not keep it."""
         return FieldError(*self._field_error) if self._field_error else None
+
+
+class AnyJudge(Protocol):
+    """Source of verdicts: a judge in this process, or a client of a service."""
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Yield one verdict per request, in order."""
+        ...
 
 
 def shortened(text: str, max_chars: int = MAX_ERROR_CHARS) -> str:

@@ -20,11 +20,11 @@ from train.finish.grading import KeptGrades, Processes, calibrate, grade_start
 from train.finish.write_judge import RunResult, announce, report_test, write_judge, write_model_card
 from train.launch.front import command_line, launch_command, load_recipe, parse_arguments
 from train.launch.rehearsal import Rehearsal, keys_of_random_weights
+from train.loop.accelerator import first_device, make_accelerator
 from train.loop.checkpoint import check_run_folder, run_identity
-from train.loop.sharding import first_device, make_accelerator
+from train.loop.trainer import BaseTrainer
 from train.methods import find_method, method_of
 from train.methods.base import Method
-from train.methods.trainer import BaseTrainer
 from train.rows.data import RunSplits, check_overlaps
 from train.setup.recipe import Recipe, find_recipe, read_values
 from train.setup.starting_adapter import with_shape_of_init

@@ -24,7 +24,7 @@ from judging.errors import CustosError, errors_at
 from judging.rules.quantities import parse_fraction
 from judging.tasks.chartom import CORRECT, NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
-from judging.verdicts.build import certain_verdict
+from judging.verdicts.by_rule import certain_verdict
 
 _MIND = """\
 University students will be shown this chart and asked:

@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
 from evaluation.intervals import wilson_interval
-from evaluation.report.markdown import markdown_table, number, with_interval
 from evaluation.report.plots import figure_file, finish_axes
+from evaluation.report.text import markdown_table, number, with_interval
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import write_text
 from judging.files.records import write_json

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row, join_responses
 from benchmarks.framework.graded import GradedModel, ScoredItems, scores_of
+from evaluation.calibration_error import calibration_columns, reliability_table
 from evaluation.correction.judged import (
     ErrorRates,
     added_width,
@@ -24,7 +25,7 @@ from evaluation.correction.judged import (
 from evaluation.correction.scores import SAMPLING_PROBABILITY, Rate, UnknownSampling, corrected_rate
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, cluster_sums, number_clusters, resample_clusters
-from evaluation.metrics import calibration_columns, confusion_matrix, ratio, reliability_table
+from evaluation.metrics import confusion_matrix, ratio
 from evaluation.outcomes import full_label
 from evaluation.ranking.bradley_terry import order_probabilities
 from judging.errors import CustosError, FieldError

@@ -22,7 +22,7 @@ from benchmarks.framework.files import Row, error_location, read_items, read_run
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
 from evaluation.intervals import holm
 from evaluation.report.cautions import few_questions
-from evaluation.report.markdown import UNCORRECTED
+from evaluation.report.sentences import UNCORRECTED
 from judging.errors import CustosError
 
 _NO_NAMES = ("", "response")

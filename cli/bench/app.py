@@ -171,7 +171,7 @@ def compare(
     from benchmarks.framework.graded import ScoredItems, compare_graded
     from benchmarks.framework.report.page import interval_cells
     from evaluation.report.cautions import few_questions
-    from evaluation.report.markdown import p_value
+    from evaluation.report.text import p_value
 
     claim_json(json_out, ("metric", "difference"))
     benchmark, graded = get_benchmark(name), []

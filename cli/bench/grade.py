@@ -20,7 +20,7 @@ from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.files.records import write_json
 from judging.judge import Judge
-from judging.verdicts.build import RULES, RuleGrader
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 
 @with_groups

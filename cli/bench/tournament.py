@@ -72,7 +72,7 @@ def tournament(
     from benchmarks.framework.report.page import interval_cells
     from evaluation.intervals import RESAMPLES
     from evaluation.ranking.tournament import TAIL
-    from evaluation.report.markdown import order_line
+    from evaluation.report.sentences import order_line
 
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)

@@ -27,7 +27,7 @@ from judging.judge.card import read_card, run_folder, shipped_judges_on_embedded
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.fetched import EMBEDDED
-from judging.verdicts.build import RULES, RuleGrader
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient

@@ -23,12 +23,7 @@ from data_prep.tables.labels import in_own_words
 from data_prep.tables.source import Table
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import (
-    SPREADSHEETS,
-    open_spreadsheet,
-    row_location,
-    write_spreadsheet,
-)
+from judging.files.csv_rows import SPREADSHEETS, open_spreadsheet, row_location, write_spreadsheet
 from judging.files.kept_work import KeptFile
 from judging.files.parquet import named_columns
 from judging.files.records import read_rows, write_records
@@ -294,7 +289,8 @@ class JudgedRates:
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
-        from evaluation.report.markdown import judged_text, with_interval
+        from evaluation.report.sentences import judged_text
+        from evaluation.report.text import with_interval
 
         name, folder = (grader.name, grader.folder) if isinstance(grader, Judge) else ("", None)
         by_folder = errors_in_folder(folder)

@@ -22,8 +22,7 @@ from clients.judge_client import JudgeClient
 from judging.errors import CustosError
 from judging.labels import worth_by_place
 from judging.tasks import TASKS, get_task
-from judging.types import JudgeRequest, Verdict, parse_record, score_of
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge, JudgeRequest, Verdict, parse_record, score_of
 
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ONE_AT_A_TIME = threading.Lock()

@@ -8,7 +8,7 @@ from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 from custos.integrations._core import Grade, Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 class AnswerMetric(BaseMetric):

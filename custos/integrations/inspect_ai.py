@@ -20,7 +20,7 @@ from inspect_ai.solver import TaskState
 
 from custos.integrations._core import Grader, NoLabel
 from judging.tasks import get_task
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 @scorer(metrics=[accuracy(), stderr()])

@@ -13,7 +13,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from custos.integrations._core import Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 class _Judged(SampleLevelComputation):

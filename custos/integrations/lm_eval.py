@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from custos.integrations._core import Grader, NoLabel, log
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 ProcessResults = Callable[[Mapping[str, Any], Sequence[Any]], dict[str, float]]
 

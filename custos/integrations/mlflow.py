@@ -10,7 +10,7 @@ from mlflow.entities import AssessmentSource, AssessmentSourceType, Feedback
 from mlflow.genai.scorers import scorer
 
 from custos.integrations._core import Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 def answer_scorer(judge: AnyJudge | str, *, name: str = "answer", **fields: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from custos.integrations._core import Grade, Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 KEY = "correctness"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from custos.integrations._core import Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 Assertion = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from custos.integrations._core import Grade, Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 def assert_judged(

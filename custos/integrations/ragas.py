@@ -7,7 +7,7 @@ from typing import Any
 from ragas.metrics import MetricResult, numeric_metric
 
 from custos.integrations._core import Grader
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 def answer_metric(judge: AnyJudge | str, *, name: str = "answer", **fields: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from custos.integrations._core import Grader, references_in
-from judging.verdicts.build import AnyJudge
+from judging.types import AnyJudge
 
 
 class AnswerReward:

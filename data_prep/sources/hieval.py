@@ -93,7 +93,7 @@ def load_hieval(
     examples: list[LabelledExample] = []
     filled: set[str] = set()
     for table in tables:
-        reader = TableReader(table, LabelledExample, mapping, image_folder)
+        reader = TableReader(table, LabelledExample, mapping, image_folder, picks_cells=True)
         for number, row in table.rows():
             try:
                 example = reader.read(number, _picked(row, columns.of_fields))

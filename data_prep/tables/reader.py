@@ -87,7 +87,6 @@ def parse_table(
     mapping = mapping or TableMapping()
     table = open_table(source, mapping.text_format)
     reader = TableReader(table, model, mapping, image_folder)
-    reader.check_columns()
     for number, stored in table.rows():
         row = with_nested_columns(stored, mapping.columns.values())
         try:
@@ -137,10 +136,21 @@ class TableReader(Generic[RequestT]):
 
     A column fills the fields that the mapping gives it, and the field of its own name unless
     another column is mapped to that. The other columns of an open table go to ``metadata``.
+
+    The columns of an open table are checked before its rows are read, unless the caller picks the
+    cells of mapped columns from every row. Raise ``CustosError`` if a column that is mapped is
+    missing, if a field of the task has no column, or if an unused column has nearly the name of a
+    field without a column.
     """
 
     def __init__(
-        self, table: Table, model: type[RequestT], mapping: TableMapping, image_folder: Path | None
+        self,
+        table: Table,
+        model: type[RequestT],
+        mapping: TableMapping,
+        image_folder: Path | None,
+        *,
+        picks_cells: bool = False,
     ) -> None:
         self.table, self.model, self.mapping = table, model, mapping
         self.image_folder = image_folder
@@ -160,15 +170,10 @@ class TableReader(Generic[RequestT]):
         """Columns whose names have been checked."""
         self._whole: dict[str, bool] = {}
         """By column, whether all its numbers and times are whole."""
+        if self.is_open and not picks_cells:
+            self._check_columns()
 
-    def check_columns(self) -> None:
-        """Check the columns of an open table before its rows are read.
-
-        Raise ``CustosError`` if a column that is mapped is missing, if a field of the task has no
-        column, or if an unused column has nearly the name of a field without a column.
-        """
-        if not self.is_open:
-            return
+    def _check_columns(self) -> None:
         mapped = {t for ours, t in self.mapped.items() if self._is_ours(ours, METADATA)}
         needed = mapped | set(self._wanted(self.mapped)) - self.mapped.keys()
         columns = self.table.columns(needed)

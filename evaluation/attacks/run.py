@@ -31,9 +31,9 @@ from evaluation.attacks.rows import (
 from evaluation.measure import CORRECT
 from evaluation.outcomes import check_scored, unscored_reasons
 from evaluation.report.cautions import few_questions, questions_text, too_wide
-from evaluation.report.markdown import markdown_templates
 from evaluation.report.page import page_templates
 from evaluation.report.report import versions
+from evaluation.report.text import markdown_templates
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import write_json, write_records

@@ -26,14 +26,8 @@ from evaluation.people.annotators import SMALLEST, advantage_by_row, duels
 from evaluation.ranking.bradley_terry import answerer_of
 from evaluation.ranking.favour import favour_change
 from evaluation.report.cautions import few_questions
-from evaluation.report.markdown import (
-    FINDINGS,
-    favoured,
-    markdown_table,
-    number,
-    p_value,
-    with_interval,
-)
+from evaluation.report.sentences import FINDINGS, favoured
+from evaluation.report.text import markdown_table, number, p_value, with_interval
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 

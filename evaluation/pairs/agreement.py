@@ -14,10 +14,11 @@ import numpy as np
 from scipy import special
 
 from evaluation import metrics
+from evaluation.calibration_error import calibration_error, equal_mass_bins, equal_width_bins
 from evaluation.estimate import Draws, mean, share, share_of_columns
 from evaluation.intervals import Floats, Ints, number_clusters, sign_flip_p
 from evaluation.measure import METRICS, Metric, TallyDraws
-from evaluation.metrics import UNSCORED, calibration_error
+from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes, gather
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Pass, Verdict
@@ -102,9 +103,9 @@ def measure_pairs(
                 confidence, outcomes.right, outcomes.clusters, binning=binning, seed=seed
             )
             for name, confidence, binning in (
-                ("ece_model", outcomes.confidence, metrics.equal_mass_bins),
-                ("ece_stated", stated, metrics.equal_mass_bins),
-                ("ece_stated_equal_width", stated, metrics.equal_width_bins),
+                ("ece_model", outcomes.confidence, equal_mass_bins),
+                ("ece_stated", stated, equal_mass_bins),
+                ("ece_stated_equal_width", stated, equal_width_bins),
             )
         },
         "coverage": draws.estimate(METRICS["coverage"]),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluation.baselines import OVERLAP
-from evaluation.report.markdown import with_interval
+from evaluation.report.text import with_interval
 from judging.judge.notes import untrained_mode_caution
 
 WIDE_INTERVAL = 0.2

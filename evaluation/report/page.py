@@ -16,14 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report.evaluate import FILE, Disagreement
-from evaluation.report.markdown import (
-    METRIC_NAMES,
-    TEMPLATES,
-    favour_lines,
-    people_sentences,
-    review_line,
-    templates,
-)
+from evaluation.report.markdown import METRIC_NAMES
+from evaluation.report.sentences import favour_lines, people_sentences, review_line
+from evaluation.report.text import TEMPLATES, templates
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.pictures import read_image

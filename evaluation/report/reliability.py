@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY
-from evaluation.report.markdown import TEMPLATES, markdown_templates, with_interval
 from evaluation.report.report import versions
+from evaluation.report.text import TEMPLATES, markdown_templates, with_interval
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import write_text
 from judging.files.records import known_object, write_json

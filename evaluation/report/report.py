@@ -23,6 +23,7 @@ from evaluation.baselines import (
     rule_verdicts,
     sentence_verdicts,
 )
+from evaluation.calibration_error import chance_band, reliability_table, slope, squared_error
 from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
 from evaluation.estimate import paired_accuracies, share, without_nan
@@ -38,7 +39,6 @@ from evaluation.measure import (
     metrics_for,
     slice_metrics,
 )
-from evaluation.metrics import chance_band, slope, squared_error
 from evaluation.outcomes import (
     Outcomes,
     check_scored,
@@ -346,7 +346,7 @@ def _calibration(
         rows = outcomes.confidence, outcomes.right, outcomes.clusters
         measured[stage] = {
             **figures,
-            **metrics.reliability_table(total.calibration),
+            **reliability_table(total.calibration),
             "overconfidence": overconfidence,
             "squared_error": squared_error(*rows),
             "slope": slope(*rows),

@@ -18,12 +18,13 @@ from scipy.special import expit, log_softmax
 from scipy.stats import binomtest, ttest_1samp
 
 from evaluation.attacks.rows import measure_share
+from evaluation.calibration_error import calibration_error
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
 from evaluation.estimate import Draws, loss_within_p, lowest_difference, paired_accuracies, share
 from evaluation.intervals import Floats, Ints, Mask, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
-from evaluation.metrics import UNSCORED, calibration_error
+from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
 from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others

@@ -37,12 +37,12 @@ from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.models.gguf_files import GGUF
 from judging.progress import made_ahead, progress_over
 from judging.scoring.ask_model import (
-    GPU_WINDOW,
+    GPU_CHUNK,
     OrderedPrompt,
     PromptGroup,
     ScoredPass,
     encode_groups,
-    in_windows,
+    in_chunks,
 )
 from judging.scoring.engine import UNWANTED, Engine, Sampling, check_scores
 from judging.scoring.prompts import Encoder
@@ -63,7 +63,7 @@ OnText = Callable[[JudgeRequest, Pass, str], None]
 IsWanted = Callable[[JudgeRequest], bool]
 """Says whether anybody still waits for the verdict on a request."""
 
-_EncodedWindow = tuple[list[JudgeRequest], dict[int, Verdict], list[PromptGroup]]
+_EncodedChunk = tuple[list[JudgeRequest], dict[int, Verdict], list[PromptGroup]]
 
 
 class Judge:
@@ -256,7 +256,7 @@ class Judge:
         """Grade requests, streaming, in order.
 
         Args:
-            requests: Any number; a window of them is read ahead.
+            requests: Any number; a chunk of them is read ahead.
             progress: Show a progress bar on standard error.
             calibrated: Apply the judge's calibration, where it has one.
             sampling: How critiques are drawn; default as :func:`critique_sampling` says.
@@ -273,11 +273,11 @@ class Judge:
         reads_ahead = self.backbone.model.device.type == "cuda" and is_wanted is None
         encoder = self.encoder.twin if reads_ahead else self.encoder
         stream = _Stream(self, encoder, calibrated, sampling, on_text, is_wanted)
-        taken = in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None)
-        # With map, since a loop would hold its window while the next one is encoded.
-        windows = map(stream.encode, taken)
+        taken = in_chunks(each_request(requests), encoder, GPU_CHUNK if reads_ahead else None)
+        # With map, since a loop would hold its chunk while the next one is encoded.
+        chunks = map(stream.encode, taken)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
-            itertools.starmap(stream.score, made_ahead(windows) if reads_ahead else windows)
+            itertools.starmap(stream.score, made_ahead(chunks) if reads_ahead else chunks)
         )
         if progress:
             total = len(requests) if isinstance(requests, Sequence) else None
@@ -347,15 +347,15 @@ class Judge:
         task = get_task(requests[0].task)
         # Encoded pictures are heavy: hold no more of them at once than grading does.
         has_pictures = any(request.images for request in requests)
-        windows = in_windows(requests, self.encoder) if has_pictures else [requests]
+        chunks = in_chunks(requests, self.encoder) if has_pictures else [requests]
         rows = []
-        for window in windows:
-            [group] = encode_groups(dict(enumerate(window)), self.encoder)
+        for chunk in chunks:
+            [group] = encode_groups(dict(enumerate(chunk)), self.encoder)
             for fault in group.errors.values():
                 raise fault
             for index, passes in sorted(group.score(self.encoder, self.engine).items()):
                 if isinstance(passes, CustosError):
-                    raise CustosError(f"row '{window[index].id}': {passes}")
+                    raise CustosError(f"row '{chunk[index].id}': {passes}")
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
@@ -363,7 +363,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class _Stream:
-    """One call of :meth:`Judge.grade`: its options, and the two steps of every window."""
+    """One call of :meth:`Judge.grade`: its options, and the two steps of every chunk."""
 
     judge: Judge
     encoder: Encoder
@@ -372,11 +372,11 @@ class _Stream:
     on_text: OnText | None
     is_wanted: IsWanted | None
 
-    def encode(self, window: list[JudgeRequest]) -> _EncodedWindow:
-        """Encode a window; return it, its verdicts that need no model, and the other prompts."""
+    def encode(self, chunk: list[JudgeRequest]) -> _EncodedChunk:
+        """Encode a chunk; return it, its verdicts that need no model, and the other prompts."""
         judge, verdicts = self.judge, dict[int, Verdict]()
         taken: dict[int, JudgeRequest] = {}
-        for index, given in enumerate(window):
+        for index, given in enumerate(chunk):
             if self.is_wanted and not self.is_wanted(given):
                 verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=judge.name)
                 continue
@@ -389,25 +389,25 @@ class _Stream:
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, given, judge_name=judge.name)
         with judge._encoding:
-            return window, verdicts, encode_groups(taken, self.encoder, self.sampling)
+            return chunk, verdicts, encode_groups(taken, self.encoder, self.sampling)
 
     def score(
-        self, window: list[JudgeRequest], verdicts: dict[int, Verdict], groups: list[PromptGroup]
+        self, chunk: list[JudgeRequest], verdicts: dict[int, Verdict], groups: list[PromptGroup]
     ) -> list[Verdict]:
-        """Score an encoded window; return its verdicts, in order."""
+        """Score an encoded chunk; return its verdicts, in order."""
         judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
 
         def report(prompt: OrderedPrompt, piece: str) -> None:
             if on_text:
-                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
+                on_text(chunk[prompt.request_index], Pass(order=prompt.order), piece)
 
         def wanted(prompt: OrderedPrompt) -> bool:
-            return is_wanted is None or is_wanted(window[prompt.request_index])
+            return is_wanted is None or is_wanted(chunk[prompt.request_index])
 
         hooks = (report if on_text else None, wanted if is_wanted else None)
         for group in groups:
             for index, fault in group.errors.items():
-                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=judge.name)
+                verdicts[index] = Verdict.from_error(fault, chunk[index], judge_name=judge.name)
             for index, passes in group.score(judge.encoder, judge.engine, *hooks).items():
                 verdicts[index] = judge._verdict(group.requests[index], passes, self.calibrated)
-        return [verdicts[index] for index in range(len(window))]
+        return [verdicts[index] for index in range(len(chunk))]

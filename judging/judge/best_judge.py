@@ -6,7 +6,7 @@ from enum import IntEnum
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
 from judging.progress import in_batches
-from judging.scoring.ask_model import WINDOW
+from judging.scoring.ask_model import CHUNK
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import calibration_key
@@ -87,16 +87,16 @@ class BestJudge:
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests, streaming, in order, as ``Judge.grade``."""
-        for window in in_batches(requests, WINDOW):
+        for chunk in in_batches(requests, CHUNK):
             indices_by_judge: dict[str, list[int]] = {}
             verdicts: dict[int, Verdict] = {}
-            for index, request in enumerate(window):
+            for index, request in enumerate(chunk):
                 try:
                     name = choose_judge(self.judges, request)
                     indices_by_judge.setdefault(name, []).append(index)
                 except CustosError as error:
                     verdicts[index] = Verdict.from_error(error, request)
             for name, indices in indices_by_judge.items():
-                graded = self.judges[name].grade([window[index] for index in indices])
+                graded = self.judges[name].grade([chunk[index] for index in indices])
                 verdicts.update(zip(indices, graded, strict=True))
-            yield from (verdicts[index] for index in range(len(window)))
+            yield from (verdicts[index] for index in range(len(chunk)))

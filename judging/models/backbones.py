@@ -18,9 +18,9 @@ from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    check_full_attention,
     check_numbers,
     check_vocabulary,
-    check_windows,
     folder_sha256,
     missing_backbone,
     no_pictures,
@@ -246,7 +246,7 @@ def load_backbone(
         config = AutoConfig.from_pretrained(str(folder))
         config._attn_implementation = None  # a kernel of its authors', perhaps not installed here
         shell = empty_model(config)
-    check_windows(name, config.get_text_config())
+    check_full_attention(name, config.get_text_config())
     check_numbers(name, config.get_text_config())
     if quantization:
         check_quantization(name, config)

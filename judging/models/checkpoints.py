@@ -111,7 +111,7 @@ def check_numbers(name: str, text: Any) -> None:
             )
 
 
-def check_windows(name: str, text: Any) -> None:
+def check_full_attention(name: str, text: Any) -> None:
     """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone, or others."""
     if not getattr(text, "is_causal", True):
         raise CustosError(

@@ -30,16 +30,16 @@ CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 CONFIDENCE_TOKENS = 16
 """Most tokens of a confidence in words; leaves room for a model that repeats the opening tag."""
 
-WINDOW = 512
-"""Most requests of a window, which are encoded at once."""
-GPU_WINDOW = 128
-"""The same for a GPU, which waits while the first window is encoded."""
-WINDOW_PIXELS = 128 * 2**20
-"""Most pixels of a window's pictures, as the model sees them.
+CHUNK = 512
+"""Most requests of a chunk, which are encoded at once."""
+GPU_CHUNK = 128
+"""The same for a GPU, which waits while the first chunk is encoded."""
+CHUNK_PIXELS = 128 * 2**20
+"""Most pixels of a chunk's pictures, as the model sees them.
 
-Encoded, each takes 24 bytes (3 colours in two frames of 4 bytes), and all of a window are held at
+Encoded, each takes 24 bytes (3 colours in two frames of 4 bytes), and all of a chunk are held at
 once: 25 MB for a picture of 1 MP, as measured, and so 13 GB for 512 of them. The pictures of a pair
-are encoded for both orders. With a GPU, the next window is held too.
+are encoded for both orders. With a GPU, the next chunk is held too.
 """
 
 Scorer = Callable[[Sequence[EncodedPrompt], LabelTree], Sequence[LabelLogprobs | CustosError]]
@@ -133,14 +133,14 @@ def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -
 
 @dataclass(frozen=True)
 class PromptGroup:
-    """Encoded requests of a window that have task, rubric and sampling in common."""
+    """Encoded requests of a chunk that have task, rubric and sampling in common."""
 
     task: JudgeTask
     rubric: str
     sampling: Sampling | None
     """How critiques are drawn; ``None`` without them."""
     requests: Mapping[int, JudgeRequest]
-    """By their index in the window."""
+    """By their index in the chunk."""
     prompts: list[OrderedPrompt]
     errors: Mapping[int, CustosError]
     """Why a request has no prompt, by index."""
@@ -327,7 +327,7 @@ def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosErr
 def encode_groups(
     requests: Mapping[int, JudgeRequest], encoder: Encoder, sampling: Sampling | None = None
 ) -> list[PromptGroup]:
-    """Encode a window of resolved requests, grouped by task, rubric and sampling."""
+    """Encode a chunk of resolved requests, grouped by task, rubric and sampling."""
     groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
     for index, request in requests.items():
         rubric = get_task(request.task).rubric(request)
@@ -340,29 +340,29 @@ def encode_groups(
     return encoded
 
 
-def in_windows(
+def in_chunks(
     requests: Iterable[JudgeRequest], encoder: Encoder, size: int | None = None
 ) -> Iterator[list[JudgeRequest]]:
-    """Yield windows of 1 to ``size`` requests (default ``WINDOW``), in order.
+    """Yield chunks of 1 to ``size`` requests (default ``CHUNK``), in order.
 
-    A window also ends where its pictures would exceed ``WINDOW_PIXELS``; then the next request has
+    A chunk also ends where its pictures would exceed ``CHUNK_PIXELS``; then the next request has
     been read already.
     """
-    size = size or WINDOW
-    window: list[JudgeRequest] = []
+    size = size or CHUNK
+    chunk: list[JudgeRequest] = []
     num_pixels = 0
     for request in requests:
         more = _seen_pixels(request, encoder)
-        if window and num_pixels + more > WINDOW_PIXELS:
-            yield window
-            window, num_pixels = [], 0
-        window.append(request)
+        if chunk and num_pixels + more > CHUNK_PIXELS:
+            yield chunk
+            chunk, num_pixels = [], 0
+        chunk.append(request)
         num_pixels += more
-        if len(window) == size:
-            yield window
-            window, num_pixels = [], 0
-    if window:
-        yield window
+        if len(chunk) == size:
+            yield chunk
+            chunk, num_pixels = [], 0
+    if chunk:
+        yield chunk
 
 
 def _seen_pixels(request: JudgeRequest, encoder: Encoder) -> int:

@@ -79,7 +79,7 @@ def test_work_is_shared_and_nothing_is_asked_twice(
 def test_a_pool_learns_once_how_many_rows_a_service_takes(
     servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clients.judge_client.WINDOW", 32)
+    monkeypatch.setattr("clients.judge_client.CHUNK", 32)
     urls = [service(server) for server in servers[:2]]
     for server in servers[:2]:
         unless(server, lambda seen, _: Say(504) if len(seen.body["requests"]) > 4 else None)

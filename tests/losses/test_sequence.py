@@ -13,8 +13,8 @@ from torch import Tensor
 
 from losses import (
     chunked_token_logprobs,
-    liger,
     normalised_logprob,
+    projected,
     projected_token_logprobs,
     token_logprobs,
 )
@@ -144,9 +144,9 @@ def test_liger_where_it_is_installed_and_right(
             raise PackageNotFoundError(name)
         return installed
 
-    monkeypatch.setattr(liger, "version", version)
-    monkeypatch.setattr(liger, "fused_token_logprobs", lambda *given: "liger")
-    monkeypatch.setattr(liger, "chunked_token_logprobs", lambda *given: "chunks")
+    monkeypatch.setattr(projected, "version", version)
+    monkeypatch.setattr(projected, "fused_token_logprobs", lambda *given: "liger")
+    monkeypatch.setattr(projected, "chunked_token_logprobs", lambda *given: "chunks")
     hidden: Any = SimpleNamespace(is_cuda=is_cuda)  # says where it lies
     assert projected_token_logprobs(hidden, torch.ones(1), torch.ones(1)) == chosen
 
@@ -154,7 +154,7 @@ def test_liger_where_it_is_installed_and_right(
 @pytest.mark.cuda
 @pytest.mark.usefixtures("whole_float32")
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.skipif(not liger.liger_is_installed(), reason="Liger is not installed")
+@pytest.mark.skipif(not projected.liger_is_installed(), reason="Liger is not installed")
 def test_liger_gives_the_plain_value_and_gradient() -> None:
     generator = torch.Generator().manual_seed(3)
     hidden = torch.randn(300, 64, generator=generator).cuda()

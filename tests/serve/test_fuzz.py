@@ -32,7 +32,7 @@ from tests.serve.chat.made_up import CASES, KnowingJudge
 from tests.serve.hostile_pictures import edited, pictures
 from tests.serve.made_up import row
 from tests.serve.sockets import serving, wait_until
-from train.loop.sharding import FreeMemory
+from train.loop.accelerator import FreeMemory
 
 STATUSES = {200, 400, 403, 404, 405, 408, 413, 415, 422, 504}
 """What one caller may be answered: no fault of the service, and no lack of room."""

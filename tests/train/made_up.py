@@ -19,16 +19,15 @@ from judging.types import LabelledExample
 from tests.forks import ROOT
 from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
-from train.loop.checkpoint import run_identity, trainable
+from train.loop.accelerator import first_device, make_accelerator
+from train.loop.checkpoint import trainable
 from train.loop.objective import TextModel
-from train.loop.sharding import first_device, make_accelerator
+from train.loop.trainer import Trainer
 from train.methods.base import LossMethod
 from train.methods.focal import Focal, FocalRecipe
-from train.methods.trainer import Trainer
 from train.rows.data import RunSplits
-from train.rows.rows import IndexedSplits, Rows, Supervision
+from train.rows.rows import Rows, Supervision
 from train.setup.recipe import Recipe
-from train.setup.starting_adapter import with_adapter
 
 RecipeT = TypeVar("RecipeT", bound=Recipe)
 
@@ -144,12 +143,7 @@ def trainer(
     )
     encoder = Encoder(backbone, shows_all_pictures=True)
     chosen = method(recipe, splits(train, val or examples(6, 900)))
-    learnt = chosen.supervision(encoder)
-    validated = Rows(chosen.splits.val, chosen.validation(encoder) or learnt, "val")
-    rows = IndexedSplits(Rows(train, learnt, "train"), validated, {})
-    identity = run_identity(recipe, backbone.version, {})
-    adapted = with_adapter(backbone, recipe)
-    return Trainer(recipe, adapted, rows, chosen.objective(), accelerator, identity)
+    return chosen.trainer(encoder, accelerator, {})
 
 
 def splits(train: Sequence[LabelledExample], val: Sequence[LabelledExample]) -> RunSplits:

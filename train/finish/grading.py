@@ -35,7 +35,7 @@ from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.models.backbones import load_backbone
 from judging.progress import in_batches, progress_over
-from judging.scoring.ask_model import WINDOW
+from judging.scoring.ask_model import CHUNK
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
@@ -54,7 +54,7 @@ from judging.verdicts.calibration_fit import (
     fit_type_calibration,
 )
 from train.loop.sharding import is_sharded
-from train.methods.trainer import BaseTrainer
+from train.loop.trainer import BaseTrainer
 from train.setup.starting_adapter import with_adapter
 from train.tracking.throughput import PARTS
 
@@ -153,19 +153,19 @@ def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int
     return shares
 
 
-class KeptWindow(KeptLine, Generic[ResultT]):
-    """A line of a kept file: the results of a window of rows.
+class KeptChunk(KeptLine, Generic[ResultT]):
+    """A line of a kept file: the results of a chunk of rows.
 
-    A window is kept whole: the last digits of a result depend on the other rows of its window.
+    A chunk is kept whole: the last digits of a result depend on the other rows of its chunk.
     """
 
     number: int
-    """Number of the window among those of its process."""
+    """Number of the chunk among those of its process."""
     results: list[ResultT]
 
     @property
     def origin(self) -> Origin:
-        """Identify the window by its number, and by the key of the judge and its rows."""
+        """Identify the chunk by its number, and by the key of the judge and its rows."""
         return self.number, self.key
 
 
@@ -173,7 +173,7 @@ class KeptWindow(KeptLine, Generic[ResultT]):
 class KeptGrades:
     """Grading by all processes of a run, each of which keeps its results in a file of its own.
 
-    A run that is stopped while it grades goes on with the window of rows that it was stopped in.
+    A run that is stopped while it grades goes on with the chunk of rows that it was stopped in.
     """
 
     run_folder: Path
@@ -186,26 +186,26 @@ class KeptGrades:
         judge: Judge,
         rows: Sequence[LabelledExample],
         grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
-        line_type: type[KeptWindow[ResultT]],
+        line_type: type[KeptChunk[ResultT]],
     ) -> list[ResultT]:
         """Grade rows on all processes, which all get one result per row; the first shows progress.
 
         ``part`` names the kept file and the progress bar. ``grade`` returns a result per row of a
-        window, of the type that ``line_type`` holds.
+        chunk, of the type that ``line_type`` holds.
         """
         processes = self.processes
         mine = share_rows(rows, processes.count)[processes.rank]
-        windows = list(in_batches([rows[index] for index in mine], WINDOW))
-        origins = [(number, _key(judge, window)) for number, window in enumerate(windows)]
+        chunks = list(in_batches([rows[index] for index in mine], CHUNK))
+        origins = [(number, _key(judge, chunk)) for number, chunk in enumerate(chunks)]
         file = KeptFile(self._path(part), line_type)
 
         def results() -> Iterator[ResultT]:
             kept = {line.number: line.results for line in file.matching(origins)}
             file.path.parent.mkdir(parents=True, exist_ok=True)
-            for (number, key), window in zip(origins, windows, strict=True):
+            for (number, key), chunk in zip(origins, chunks, strict=True):
                 if number not in kept:
-                    kept[number] = grade(window)
-                    file.append([KeptWindow(key=key, number=number, results=kept[number])])
+                    kept[number] = grade(chunk)
+                    file.append([KeptChunk(key=key, number=number, results=kept[number])])
                 yield from kept[number]
 
         is_shown = processes.is_first and mine
@@ -264,7 +264,7 @@ def grade_start(
             judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
         chosen = [examples[index] for index in indices]
         grade = partial(grade_examples, judge, progress=False)
-        graded = kept.grade("grading the start", judge, chosen, grade, KeptWindow[Verdict])
+        graded = kept.grade("grading the start", judge, chosen, grade, KeptChunk[Verdict])
     return dict(zip(indices, graded, strict=True))
 
 
@@ -325,7 +325,7 @@ def calibrate(
         _warn(kept.processes, "the judge stays uncalibrated: no calibration row can be fitted on")
         return None
     logprobs = kept.grade(
-        "calibrating", judge, rows, partial(score_rows, judge), KeptWindow[list[float]]
+        "calibrating", judge, rows, partial(score_rows, judge), KeptChunk[list[float]]
     )
     return fit_calibrations(judge, rows, logprobs, kept.processes, kept.run_folder)
 

@@ -33,9 +33,9 @@ from evaluation.report.evaluate import (
     seen_data,
     uncalibrated_verdicts,
 )
-from evaluation.report.markdown import markdown_table, with_interval
 from evaluation.report.plots import draw_learning_curve
 from evaluation.report.report import build_report, write_report
+from evaluation.report.text import markdown_table, with_interval
 from judging.files.atomic import atomic_path, atomic_write, write_text
 from judging.files.questions import count_trained_on, write_question_hashes
 from judging.files.records import write_json
@@ -50,7 +50,7 @@ from judging.models.devices import computed_in
 from judging.rules.answer_options import options_of
 from judging.tasks import get_task
 from judging.types import LabelledExample, Mode, Verdict
-from train.finish.grading import KeptGrades, KeptWindow
+from train.finish.grading import KeptChunk, KeptGrades
 from train.loop.checkpoint import (
     Progress,
     best_folder,
@@ -211,7 +211,7 @@ def report_test(
     examples = resolve_examples(judge, examples)
     grade = partial(grade_examples, judge, progress=False)
     was_stopped, started = kept.is_begun("grading"), time.perf_counter()
-    verdicts = kept.grade("grading", judge, examples, grade, KeptWindow[Verdict])
+    verdicts = kept.grade("grading", judge, examples, grade, KeptChunk[Verdict])
     seconds = None if was_stopped else time.perf_counter() - started
     if not kept.processes.is_first:
         return None

@@ -26,8 +26,8 @@ from judging.models.devices import num_cores
 from train.rows.rows import Batch, Rows
 from train.setup.recipe import OptimSection
 
-# Rows are sorted by length within windows of this many steps: little padding, much mixing.
-WINDOW = 32
+MEGA_BATCH = 32
+"""Steps of a mega-batch, within which rows are sorted by length: little padding, much mixing."""
 EPOCHS_KEPT = 2
 """Epochs whose steps are remembered: two, as rows are read ahead beyond the end of an epoch."""
 
@@ -41,9 +41,9 @@ class StepPlan:
     The rows of a step depend on seed and epoch alone. They are the same on every process, after a
     resume, and for any number of processes and any ``token_budget``: these only decide how a step
     is cut. Rows of a step have one rubric and similar lengths; a step has fewer rows where a rubric
-    or a window ends. With replay (of the last ``replayed`` rows) every step has new and replayed
-    rows in proportion to their numbers; the rows of each kind mostly have one rubric and similar
-    lengths.
+    or a mega-batch ends. With replay (of the last ``replayed`` rows) every step has new and
+    replayed rows in proportion to their numbers; the rows of each kind mostly have one rubric and
+    similar lengths.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class StepPlan:
     ) -> None:
         self.rows, self.optim, self.seed, self.processes = rows, optim, seed, processes
         self.costs, self.num_new = RowCosts.of(rows), len(rows) - replayed
-        # Epochs of whole questions may differ by some steps: windows end where a question does.
+        # Epochs of whole questions may differ in steps, as mega-batches end where a question does.
         different = range(optim.epochs if optim.whole_questions else 1)
         counts = [len(self._steps(epoch)) for epoch in different]
         self._epoch_ends = list(accumulate(counts * (optim.epochs // len(counts))))
@@ -87,12 +87,12 @@ class StepPlan:
         replayed = self._ordered([row for row in shuffled if row >= self.num_new])
         if replayed:
             return _mixed_steps(list(chain(*new)), list(chain(*replayed)), size, rng)
-        steps = [window[i : i + size] for window in new for i in range(0, len(window), size)]
+        steps = [mega[i : i + size] for mega in new for i in range(0, len(mega), size)]
         rng.shuffle(steps)
         return steps
 
     def _ordered(self, rows: Sequence[int]) -> list[list[int]]:
-        """Order rows into windows of one rubric, sorted by length."""
+        """Order rows into mega-batches of one rubric, sorted by length."""
         index, whole_questions = self.rows.facts, self.optim.whole_questions
         rubrics, texts = index.rubric.tolist(), index.shared_text.tolist()
         lengths: list[int] = index.length.tolist()
@@ -102,9 +102,9 @@ class StepPlan:
             groups.setdefault(rubrics[row], {}).setdefault(group, []).append(row)
         ordered = []
         for questions in groups.values():
-            for window in _windows(list(questions.values()), WINDOW * self.optim.batch_size):
-                window.sort(key=lambda rows: sum(lengths[row] for row in rows) / len(rows))
-                ordered.append(list(chain(*window)))
+            for mega in _mega_batches([*questions.values()], MEGA_BATCH * self.optim.batch_size):
+                mega.sort(key=lambda rows: sum(lengths[row] for row in rows) / len(rows))
+                ordered.append(list(chain(*mega)))
         return ordered
 
 
@@ -212,18 +212,18 @@ def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
     return batches
 
 
-def _windows(questions: list[list[int]], size: int) -> Iterator[list[list[int]]]:
+def _mega_batches(questions: list[list[int]], size: int) -> Iterator[list[list[int]]]:
     """Yield consecutive questions, at least ``size`` rows at a time except for the last."""
-    window: list[list[int]] = []
+    mega: list[list[int]] = []
     count = 0
     for rows in questions:
-        window.append(rows)
+        mega.append(rows)
         count += len(rows)
         if count >= size:
-            yield window
-            window, count = [], 0
-    if window:
-        yield window
+            yield mega
+            mega, count = [], 0
+    if mega:
+        yield mega
 
 
 AHEAD = 2

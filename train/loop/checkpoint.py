@@ -21,7 +21,8 @@ from judging.errors import CustosError, FieldError
 from judging.files.atomic import whole_folder
 from judging.models.adapters import save_adapter
 from train.loop.objective import Measured
-from train.loop.sharding import like, set_state, state_tensors, whole
+from train.loop.optimizer import set_state, state_tensors
+from train.loop.sharding import like, whole
 from train.rows.held_out import check_holds_run
 from train.setup.recipe import FIRST_METHODS, Recipe, Section
 

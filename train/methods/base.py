@@ -11,7 +11,8 @@ from accelerate import Accelerator
 from judging.scoring.prompts import Encoder
 from train.loop.checkpoint import run_identity
 from train.loop.objective import Objective
-from train.methods.trainer import BaseTrainer, Trainer
+from train.loop.trainer import BaseTrainer, Trainer
+from train.plan.planner import decide_checkpointing
 from train.rows.data import RunSplits, read_splits
 from train.rows.rows import Supervision, index_splits
 from train.setup.recipe import Recipe
@@ -87,9 +88,18 @@ class LossMethod(Method):
         self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
     ) -> BaseTrainer:
         """Train with :class:`Trainer`."""
-        rows = index_splits(self.splits, self.supervision(encoder), self.validation(encoder))
-        adapted = with_adapter(encoder.backbone, self.recipe)
-        identity = run_identity(self.recipe, adapted.version, hashes)
-        trainer = Trainer(self.recipe, adapted, rows, self._objective, accelerator, identity)
+        trainer = self.trainer(encoder, accelerator, hashes)
         trainer.fit()
         return trainer
+
+    def trainer(
+        self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
+    ) -> Trainer:
+        """Make the trainer, and decide about ``run.gradient_checkpointing: auto``."""
+        rows = index_splits(self.splits, self.supervision(encoder), self.validation(encoder))
+        adapted, objective = with_adapter(encoder.backbone, self.recipe), self._objective
+        recipe = decide_checkpointing(
+            self.recipe, rows.train, adapted.model.config, objective.model_class, accelerator
+        )
+        identity = run_identity(recipe, adapted.version, hashes)
+        return Trainer(recipe, adapted, rows, objective, accelerator, identity)

@@ -28,7 +28,7 @@ from judging.progress import ProgressBar
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from judging.verdicts.build import CritiqueScorer
+from judging.verdicts.critiques import CritiqueScorer
 from train.methods.own_critiques import (
     JUDGED_AT_ONCE,
     CritiqueRun,

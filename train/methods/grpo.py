@@ -18,7 +18,7 @@ from pydantic import Field
 
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from judging.verdicts.build import CritiqueScorer, critique_in
+from judging.verdicts.critiques import CritiqueScorer, critique_in
 from train.methods.own_critiques import CritiqueRun, OwnCritiqueRecipe, OwnCritiques
 from train.setup.recipe import Section
 

@@ -42,24 +42,13 @@ from judging.types import (
     Mode,
     Verdict,
 )
-from judging.verdicts.build import CritiqueScorer
-from train.loop.checkpoint import (
-    Progress,
-    read_checkpoint,
-    recipe_values,
-    run_identity,
-    trainable,
-)
+from judging.verdicts.critiques import CritiqueScorer
+from train.loop.accelerator import device_lines, uses_autocast
+from train.loop.checkpoint import Progress, read_checkpoint, recipe_values, run_identity, trainable
 from train.loop.objective import Measured, share_right
-from train.loop.sharding import (
-    check_finite,
-    device_lines,
-    learning_rate,
-    make_optimizer,
-    uses_autocast,
-)
+from train.loop.optimizer import check_finite, learning_rate, make_optimizer
+from train.loop.trainer import BaseTrainer, dropout_seed
 from train.methods.base import Method
-from train.methods.trainer import BaseTrainer, dropout_seed
 from train.rows.data import RunSplits, read_splits
 from train.rows.rows import IndexedSplits, Supervision, index_splits
 from train.setup.recipe import Recipe, Section

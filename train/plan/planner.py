@@ -28,13 +28,15 @@ from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
+from train.loop.accelerator import processes_here
 from train.loop.checkpoint import newest_settings
 from train.loop.objective import TextModel
-from train.loop.sharding import is_sharded, processes_here
+from train.loop.sharding import is_sharded
 from train.plan.step_memory import RowSize, StepMemory, step_memory
 from train.rows.data import ReplaySection
 from train.rows.rows import Rows, Supervision
 from train.setup.recipe import Recipe
+from train.setup.run_log import RUN_LOG
 
 CHARACTERS_PER_TOKEN = 4
 """English text in Qwen's vocabulary; used where there is no tokenizer."""
@@ -416,21 +418,22 @@ def decide_checkpointing(
     config: Any,
     model_class: type[TreeModel],
     accelerator: Accelerator,
-) -> tuple[Recipe, str | None]:
+) -> Recipe:
     """Decide about ``run.gradient_checkpointing: auto``, alike on all processes.
 
     It stays on in a run whose newest checkpoint has it on. Otherwise the smallest memory decides.
-    The result is the recipe with true or false, and a line for the log if this decided it.
+    The result is the recipe with true or false; the log says what decided.
     """
     if recipe.run.gradient_checkpointing != "auto":
-        return recipe, None
+        return recipe
     on_gpu, num_processes = accelerator.device.type == "cuda", accelerator.num_processes
     on_cpu = machine_memory() / processes_here(accelerator)
     memory = gpu_memory(accelerator.device) if on_gpu else on_cpu
     kept = newest_settings(recipe.run.output) if accelerator.is_main_process else {}
     everywhere = gather_object([(kept.get("run.gradient_checkpointing"), memory)])
     if everywhere[0][0] is True:
-        return recipe.with_checkpointing(True), "gradient checkpointing: on, as so far"
+        RUN_LOG.write("gradient checkpointing: on, as so far")
+        return recipe.with_checkpointing(True)
     memory = min(memory for _, memory in everywhere)
     hardware = Hardware(num_processes if on_gpu else 0, memory, is_sharded(accelerator))
     config = copy.deepcopy(config)  # a plan sets the attention
@@ -438,5 +441,5 @@ def decide_checkpointing(
     if not plan.is_small:
         plan = replace(plan, rows=largest_rows(rows, recipe, config))
     state = "on" if plan.checkpointing else "off"
-    line = f"gradient checkpointing: {state} ({plan.reason})"
-    return recipe.with_checkpointing(plan.checkpointing), line
+    RUN_LOG.write(f"gradient checkpointing: {state} ({plan.reason})")
+    return recipe.with_checkpointing(plan.checkpointing)

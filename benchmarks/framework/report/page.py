@@ -14,9 +14,10 @@ from benchmarks.framework.files import Row, stored_verdicts
 from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name, paper_tables
 from evaluation.outcomes import full_label
-from evaluation.report.markdown import UNCORRECTED, markdown_templates, order_line, p_value
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from evaluation.report.plots import draw_rates
+from evaluation.report.sentences import UNCORRECTED, order_line
+from evaluation.report.text import markdown_templates, p_value
 from judging.errors import FieldError
 from judging.log_lines import one_line
 

@@ -199,7 +199,7 @@ class Scored:
 def scored(monkeypatch: pytest.MonkeyPatch) -> Scored:
     scored = Scored()
     monkeypatch.setattr(Judge, "logprobs", scored.counting(Judge.logprobs))
-    monkeypatch.setattr("cli.eval.WINDOW", CALIBRATE_BATCH)
+    monkeypatch.setattr("cli.eval.CHUNK", CALIBRATE_BATCH)
     return scored
 
 

@@ -11,9 +11,9 @@ from evaluation.comparisons.compare import compare_evaluations, render_compariso
 from evaluation.outcomes import Outcomes, save_evaluation
 from evaluation.ranking.favour import family_of, favour, flip_p
 from evaluation.report.evaluate import find_disagreements
-from evaluation.report.markdown import summary_lines
 from evaluation.report.page import render_page
 from evaluation.report.report import build_report
+from evaluation.report.screen import summary_lines
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored
 

@@ -18,15 +18,13 @@ from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
     TABLE_5,
-    WIDTH,
     published_shares,
     render_markdown,
-    summary_lines,
-    table_row,
-    with_interval,
 )
 from evaluation.report.page import render_page
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
+from evaluation.report.screen import WIDTH, summary_lines
+from evaluation.report.text import table_row, with_interval
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (

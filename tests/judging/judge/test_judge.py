@@ -117,7 +117,7 @@ def test_verdicts_come_in_order_whatever_happens_to_the_others(judge: Judge) -> 
 
 
 def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ask_model, "WINDOW", 4)
+    monkeypatch.setattr(ask_model, "CHUNK", 4)
     taken = 0
 
     def requests() -> Iterator[JudgeRequest]:

@@ -1,4 +1,4 @@
-"""Texts: drawn, stopped, reported, sampled; windows of prompts that are encoded ahead."""
+"""Texts: drawn, stopped, reported, sampled; chunks of prompts that are encoded ahead."""
 
 import math
 import threading
@@ -358,7 +358,7 @@ def requests(folder: Path, number: int, **fields: Any) -> list[JudgeRequest]:
 def test_few_pictures_are_held_and_verdicts_stay(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gpu: bool
 ) -> None:
-    """Those of one window; beside a GPU those of the next one, too."""
+    """Those of one chunk; beside a GPU those of the next one, too."""
     rows = requests(tmp_path, 12)
     before = list(judge.grade(rows))
     if has_gpu:
@@ -375,7 +375,7 @@ def test_few_pictures_are_held_and_verdicts_stay(
 
     original = Encoder.encode
     monkeypatch.setattr(Encoder, "encode", encode)
-    monkeypatch.setattr(ask_model, "WINDOW_PIXELS", 3 * SIDE**2)
+    monkeypatch.setattr(ask_model, "CHUNK_PIXELS", 3 * SIDE**2)
     after = list(judge.grade(rows))
     assert len(held) == 11 and most == (6 if has_gpu else 3)
     assert [row.status for row in after] == ["invalid", *["scored"] * 11]
@@ -384,7 +384,7 @@ def test_few_pictures_are_held_and_verdicts_stay(
         assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
 
 
-def test_the_next_window_is_encoded_while_a_gpu_runs(
+def test_the_next_chunk_is_encoded_while_a_gpu_runs(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a tokenizer of its own: control tokens in a text stay text, whatever runs meanwhile."""
@@ -399,7 +399,7 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
         )
         for number, text in enumerate(texts)
     ]
-    monkeypatch.setattr("judging.judge.GPU_WINDOW", 3)
+    monkeypatch.setattr("judging.judge.GPU_CHUNK", 3)
     before = list(judge.grade(rows))
     _as_on_a_gpu(judge, monkeypatch)
     begun = [threading.Event() for _ in range(6)]
@@ -420,7 +420,7 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
         first = group.requests[min(group.requests)].responses[0]
         number = texts.index(first) // 3
         if number < 5:
-            assert begun[number + 1].wait(20), "the next window is not encoded meanwhile"
+            assert begun[number + 1].wait(20), "the next chunk is not encoded meanwhile"
         scored.append(first)
         return score(group, *options)
 

@@ -15,7 +15,7 @@ from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.types import Verdict
 from tests.train.made_up import example
-from train.finish.grading import KeptGrades, KeptWindow, Processes, calibrate
+from train.finish.grading import KeptChunk, KeptGrades, Processes, calibrate
 from train.launch import front
 
 
@@ -31,7 +31,7 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
         raise CustosError("a row cannot be scored")
     kept = KeptGrades(out, processes)
     grade = partial(grade_examples, judge, progress=False)
-    verdicts = kept.grade("grading", judge, rows, grade, KeptWindow[Verdict])
+    verdicts = kept.grade("grading", judge, rows, grade, KeptChunk[Verdict])
     found = {
         "ids": [verdict.id for verdict in verdicts],
         "probabilities": [verdict.probabilities for verdict in verdicts],

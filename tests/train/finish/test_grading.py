@@ -28,8 +28,8 @@ from train.finish import grading
 from train.finish.grading import (
     FOLDER,
     TOGETHER,
+    KeptChunk,
     KeptGrades,
-    KeptWindow,
     Processes,
     affordable_rows,
     calibrate,
@@ -92,8 +92,8 @@ Grade = Callable[[Sequence[LabelledExample]], list[list[float]]]
 
 
 @pytest.fixture
-def windows_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading, "WINDOW", 3)
+def chunks_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading, "CHUNK", 3)
 
 
 def grade_with(calls: list[list[str]], stopped_at: int | None = None) -> Grade:
@@ -115,12 +115,12 @@ def graded(
     folder: Path, judge: Judge, rows: Sequence[LabelledExample], grade: Grade
 ) -> list[list[float]]:
     return KeptGrades(folder, Processes()).grade(
-        "scoring", judge, rows, grade, KeptWindow[list[float]]
+        "scoring", judge, rows, grade, KeptChunk[list[float]]
     )
 
 
-@pytest.mark.usefixtures("windows_of_three")
-def test_whole_windows_are_kept_and_only_the_rest_is_graded(small: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("chunks_of_three")
+def test_whole_chunks_are_kept_and_only_the_rest_is_graded(small: str, tmp_path: Path) -> None:
     judge = Judge.load(small, device="cpu")
     calls: list[list[str]] = []
     later: list[list[str]] = []
@@ -140,7 +140,7 @@ def test_whole_windows_are_kept_and_only_the_rest_is_graded(small: str, tmp_path
     assert graded(tmp_path, judge, ROWS, grade_with([], stopped_at=0)) == uninterrupted
 
 
-@pytest.mark.usefixtures("windows_of_three")
+@pytest.mark.usefixtures("chunks_of_three")
 def test_other_rows_and_another_judge_are_graded_anew(small: str, tmp_path: Path) -> None:
     judge = Judge.load(small, device="cpu")
     calls: list[list[str]] = []

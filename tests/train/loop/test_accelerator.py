@@ -19,8 +19,7 @@ from tests.cuda_stand_in import with_gpus
 from tests.forks import run
 from tests.hub import save_hub_layout
 from tests.train.made_up import recipe
-from train.loop import sharding as accelerators
-from train.loop.sharding import (
+from train.loop.accelerator import (
     CACHES,
     FreeMemory,
     bound_caches,
@@ -80,7 +79,7 @@ def test_one_process_takes_every_core_unless_told_otherwise(
 ) -> None:
     chosen: list[int] = []
     with_gpus(monkeypatch, 0)
-    monkeypatch.setattr(accelerators, "launcher_set_threads", lambda: by_launcher)
+    monkeypatch.setattr("train.loop.accelerator.launcher_set_threads", lambda: by_launcher)
     monkeypatch.setattr(torch, "set_num_threads", chosen.append)
     make_accelerator(recipe(tmp_path).run)
     assert chosen == ([num_cores()] if by_launcher else [])

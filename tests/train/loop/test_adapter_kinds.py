@@ -15,7 +15,7 @@ from tests.tiny import save_picture
 from tests.train.loop.test_checkpoint import load_checkpoint
 from tests.train.made_up import adapter_of, example, examples, recipe, trainer
 from train.loop.checkpoint import best_folder, save_checkpoint
-from train.loop.sharding import make_optimizer
+from train.loop.optimizer import make_optimizer
 from train.setup.engines import check_installed, check_processes
 
 needs_bitsandbytes = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from train.loop.checkpoint import (
     run_identity,
     save_checkpoint,
 )
-from train.methods.trainer import Trainer
+from train.loop.trainer import Trainer
 
 
 def load_checkpoint(folder: Path, model: Any, optimizer: Any, identity: Any) -> dict[str, Any]:

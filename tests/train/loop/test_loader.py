@@ -20,7 +20,7 @@ from tests.forks import forked
 from tests.tiny import save_picture
 from tests.train.made_up import adapter_of, example, killed_after, recipe, trainer
 from train.loop.batches import Loader, begin_worker, default_workers
-from train.methods.trainer import Trainer
+from train.loop.trainer import Trainer
 from train.rows.data import Examples
 from train.rows.rows import Rows, Supervision
 

@@ -19,9 +19,9 @@ from train.loop.checkpoint import (
     validations_without_gain,
 )
 from train.loop.objective import Measured
-from train.loop.sharding import learning_rate
+from train.loop.optimizer import learning_rate
+from train.loop.trainer import Trainer
 from train.methods.focal import FocalObjective
-from train.methods.trainer import Trainer
 from train.setup.recipe import OptimSection
 
 

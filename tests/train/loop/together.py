@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 
 from tests.tiny import save_picture
 from tests.train.made_up import adapter_of, example, examples, recipe, trainer
-from train.methods.trainer import Trainer
+from train.loop.trainer import Trainer
 
 
 def _end(accelerator: Accelerator) -> None:

@@ -23,10 +23,10 @@ from tests.tiny import Family, brute_force, reference_model, save_picture
 from tests.train import made_up
 from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
+from train.loop.accelerator import make_accelerator
 from train.loop.objective import TextModel
-from train.loop.sharding import make_accelerator
+from train.loop.trainer import Trainer
 from train.methods.critique import TextObjective, TextSupervision, answer_tokens
-from train.methods.trainer import Trainer
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.starting_adapter import with_adapter
 

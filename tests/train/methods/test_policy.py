@@ -20,7 +20,7 @@ from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 from tests.conftest import Folders
 from tests.tiny import brute_force, reference_model, save_picture
 from tests.train.made_up import labelled_pair, recipe
-from train.loop.sharding import make_accelerator
+from train.loop.accelerator import make_accelerator
 from train.methods.dpo import (
     PREFERENCES_FILE,
     Drawing,

@@ -18,7 +18,7 @@ from judging.types import LabelledExample
 from tests.forks import ROOT
 from tests.train.made_up import example, recipe, trainer
 from train.loop.batches import MicroBatch
-from train.methods.trainer import Trainer
+from train.loop.trainer import Trainer
 from train.plan.planner import (
     Hardware,
     RunPlan,

@@ -37,6 +37,7 @@ from train.plan.planner import (
 from train.plan.step_memory import RowSize, step_memory
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
+from train.setup.run_log import RUN_LOG
 
 LONG = {"optim__token_budget": 4000, "optim__batch_size": 32}
 
@@ -50,11 +51,13 @@ def _decide(settings: Recipe, rows: Rows, memory: float | None = None) -> bool:
         accelerator = SimpleNamespace(device=device, num_processes=1, is_main_process=True)
         config = rows.encoder.backbone.model.config
         before = config.to_dict()
-        decided, line = decide_checkpointing(
+        lines: list[str] = []
+        patch.setattr(RUN_LOG, "write", lines.append)
+        decided = decide_checkpointing(
             settings, rows, config, TreeModel, cast(Accelerator, accelerator)
         )
         assert config.to_dict() == before, "the model that is trained reads it"
-    assert (line is None) == (settings.run.gradient_checkpointing != "auto")
+    assert (not lines) == (settings.run.gradient_checkpointing != "auto")
     assert run_identity(decided, "v", {}) == run_identity(settings, "v", {})
     assert isinstance(decided.run.gradient_checkpointing, bool)
     return decided.run.gradient_checkpointing

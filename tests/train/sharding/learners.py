@@ -24,12 +24,12 @@ from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, killed_after, recipe_of, trainer
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
 from train.loop.sharding import whole
+from train.loop.trainer import Trainer
 from train.methods.base import LossMethod
 from train.methods.critique import Critique
 from train.methods.focal import Focal
 from train.methods.joint import Joint
 from train.methods.reward import Reward
-from train.methods.trainer import Trainer
 from train.setup.engines import FSDP, ZERO
 from train.setup.recipe import Recipe
 from train.setup.run_log import RUN_LOG

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from judging.errors import CustosError
 from tests.tiny import Family, save_picture, save_tiny
 from tests.train.made_up import example, examples, recipe, trainer
-from train.loop.sharding import make_accelerator
+from train.loop.accelerator import make_accelerator
 from train.setup.recipe import TrackerName
 from train.setup.run_log import LOG_FILE
 from train.tracking.throughput import peak_memory

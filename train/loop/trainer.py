@@ -19,6 +19,7 @@ from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
+from train.loop.accelerator import FreeMemory, device_lines, processes_here, thread_hint
 from train.loop.batches import Loader, MicroBatch, StepPlan, default_workers
 from train.loop.checkpoint import (
     Checkpoint,
@@ -35,20 +36,8 @@ from train.loop.checkpoint import (
     validations_without_gain,
 )
 from train.loop.objective import Measured, ModelRunner, Objective
-from train.loop.sharding import (
-    FreeMemory,
-    check_finite,
-    device_lines,
-    divides_gradients,
-    free_weights,
-    is_sharded,
-    learning_rate,
-    prepare,
-    processes_here,
-    thread_hint,
-    whole,
-)
-from train.plan.planner import decide_checkpointing
+from train.loop.optimizer import check_finite, learning_rate, prepare
+from train.loop.sharding import divides_gradients, free_weights, is_sharded, whole
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
 from train.tracking.throughput import PARTS, Throughput
@@ -139,9 +128,8 @@ class Trainer(BaseTrainer):
     all processes must add up their gradients together. If they share one model, or divide the
     gradients, each of them runs as many passes as the others.
 
-    ``run.gradient_checkpointing: auto`` is decided here. The model of the backbone carries the
-    trainable adapter. ``identity`` is what the result depends on; a folder that holds another run
-    is not resumed.
+    The model of the backbone carries the trainable adapter. ``identity`` is what the result depends
+    on; a folder that holds another run is not resumed.
 
     Attributes:
         data_wait: Seconds that training steps waited for their batches; validations do not count.
@@ -156,9 +144,6 @@ class Trainer(BaseTrainer):
         accelerator: Accelerator,
         identity: Mapping[str, Any],
     ) -> None:
-        recipe, self._checkpointing = decide_checkpointing(
-            recipe, rows.train, backbone.model.config, objective.model_class, accelerator
-        )
         optim, run = recipe.optim, recipe.run
         for of_split in rows.by_name.values():
             # To share prefixes, layers run twice before the backward pass; a sharded one may not.
@@ -167,7 +152,7 @@ class Trainer(BaseTrainer):
         super().__init__(recipe, rows, accelerator, identity, self.plan.total_steps)
         self.objective, self.freed, self.data_wait = objective, FreeMemory(), 0.0
         self.tree_model = objective.model_class(backbone.model)
-        if run.gradient_checkpointing:
+        if run.gradient_checkpointing is True:  # a method has decided what ``auto`` is
             self.tree_model.checkpoint_activations()
         model, self.optimizer = prepare(accelerator, self.tree_model, optim)
         self.parameters = list(trainable(self.tree_model).values())  # of a sharded model, its parts
@@ -332,8 +317,6 @@ class Trainer(BaseTrainer):
         for line in device_lines(self.accelerator, self.tree_model.backbone):
             tracker.note(line)
         tracker.detail(f"attention: {describe_attention(self.tree_model.backbone)}")
-        if self._checkpointing:
-            tracker.detail(self._checkpointing)
         tracker.detail(self.throughput.describe_peak())
         if hint := thread_hint(self.accelerator):
             tracker.note(hint)

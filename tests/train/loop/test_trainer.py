@@ -13,8 +13,8 @@ from tests.tiny import save_picture
 from tests.train.made_up import adapter_of, analysed, example, examples, losses, recipe, trainer
 from train.loop.batches import StepPlan
 from train.loop.checkpoint import best_folder, trainable
+from train.loop.trainer import Trainer
 from train.methods.joint import JointObjective
-from train.methods.trainer import Trainer
 
 
 def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
