@@ -42,7 +42,8 @@ RELATIVE_TOLERANCE = 0.05
 TOKEN_F1_THRESHOLD = 0.5
 """Half of the tokens shared; a convention, not fitted to any data."""
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(?:\d++\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+"""Its first digits are possessive: long runs of digits would be divided in every way."""
 _BETWEEN_ELEMENTS = re.compile(r"[;\n，；、]|,(?!\d{3}(?!\d))|\band\b", re.IGNORECASE)
 
 

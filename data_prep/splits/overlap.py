@@ -335,6 +335,8 @@ class _Question:
         """The words inside it that begin with a capital, in small letters."""
         self.stated = (*sorted(_NUMBER.findall(spelled)), self.words & _STATED)
         """Its numbers and negations."""
+        self.kind = self.content, self.stated, frozenset(self.words & _SIDE.keys())
+        """All that tells what it is within; two of a kind are within each other."""
 
     def contradicts(self, other: _Question) -> bool:
         """Tell whether the two differ in a number or negation, or hold two opposites."""
@@ -399,9 +401,14 @@ def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> 
 
 
 def _within(rows: Sequence[int], questions: Mapping[int, _Question]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of which one question's content is within the other's."""
-    by_content: dict[frozenset[str], list[int]] = {}
+    """Yield pairs that join all questions of which one's content is within the other's."""
+    first_of: dict[object, int] = {}
     for row in rows:
+        first = first_of.setdefault(questions[row].kind, row)
+        if first != row:
+            yield first, row
+    by_content: dict[frozenset[str], list[int]] = {}
+    for row in first_of.values():
         by_content.setdefault(questions[row].content, []).append(row)
     for alike in by_content.values():
         for i, j in combinations(alike, 2):

@@ -1,5 +1,7 @@
 """Judges that need no model: rules, regressions, and rivals by task."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,13 @@ def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
 )
 def test_parse_number(text: str, expected: float | None) -> None:
     assert parse_number(text) == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize("text", ["1" * 80_000 + "x", "1." + "1" * 80_000 + "x"])
+def test_a_run_of_digits_is_read_once(text: str) -> None:
+    started = time.process_time()
+    assert relaxed_accuracy(ask(text, "11")) == "Wrong"
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
