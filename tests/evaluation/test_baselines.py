@@ -51,10 +51,9 @@ def test_parse_number(text: str, expected: float | None) -> None:
     assert parse_number(text) == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize("text", ["1" * 80_000 + "x", "1." + "1" * 80_000 + "x"])
-def test_a_run_of_digits_is_read_once(text: str) -> None:
+def test_a_run_of_digits_is_read_once() -> None:
     started = time.process_time()
-    assert relaxed_accuracy(ask(text, "11")) == "Wrong"
+    assert relaxed_accuracy(ask("1" * 100_000 + "x", "11")) == "Wrong"
     assert time.process_time() - started < 2
 
 

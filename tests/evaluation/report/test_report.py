@@ -209,7 +209,7 @@ def test_a_cell_from_outside_is_text() -> None:
 
 def test_a_run_of_backslashes_is_read_once() -> None:
     started = time.process_time()
-    table_row(["\\" * 60_000])
+    table_row(["\\" * 150_000])
     assert time.process_time() - started < 2
 
 
