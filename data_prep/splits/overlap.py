@@ -350,6 +350,11 @@ class _Question:
             for other_axis, other_side in others
         )
 
+    def may_ask(self, other: _Question) -> bool:
+        """Tell whether the two may ask the same: neither a word nor a name speaks against it."""
+        differ_in_names = self.names - other.words and other.names - self.words
+        return not (self.contradicts(other) or differ_in_names)
+
     def is_within(self, other: _Question) -> bool:
         """Tell whether all its content words are the other's, too."""
         return self.content <= other.content and not self.contradicts(other)
@@ -386,18 +391,15 @@ def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> 
         return clusters
     vectors = embed(list(questions)).astype(np.float32)
     kept = [_Question(text) for text in questions]
-    links = []
+    clusters = clusters.copy()
     for start in range(0, len(vectors), COMPARED_AT_ONCE):
         near = vectors[start : start + COMPARED_AT_ONCE] @ vectors.T >= SAME_MEANING
-        for row, other in np.argwhere(near).tolist():
-            i = start + row
-            if (
-                i < other
-                and not kept[i].contradicts(kept[other])
-                and not (kept[i].names - kept[other].words and kept[other].names - kept[i].words)
-            ):
-                links.append((i, other))
-    return merge_clusters(clusters, *_columns(links))
+        for i, is_near in enumerate(near, start):
+            is_near[: i + 1] = False
+            for other in np.flatnonzero(is_near & (clusters != clusters[i])).tolist():
+                if clusters[i] != clusters[other] and kept[i].may_ask(kept[other]):
+                    clusters[clusters == clusters[other]] = clusters[i]
+    return clusters
 
 
 def _within(rows: Sequence[int], questions: Mapping[int, _Question]) -> Iterator[tuple[int, int]]:

@@ -176,6 +176,15 @@ def test_a_sentence_model_is_not_believed_where_words_contradict(
     assert (joined[0] == joined[1]) == is_joined
 
 
+def test_thousands_of_paraphrases_are_joined_in_time() -> None:
+    words = map("".join, itertools.islice(itertools.permutations("abcdefg"), 4_000))
+    questions = [f"how is {word} made" for word in words]
+    started = time.process_time()
+    joined = with_paraphrases(questions, np.arange(4_000), all_the_same)
+    assert time.process_time() - started < 5
+    assert len(set(joined.tolist())) == 1
+
+
 @pytest.mark.skipif(not has_sentence_model(), reason="pip install custos[sentences]")
 def test_paraphrases_are_found() -> None:
     embed = minilm()
