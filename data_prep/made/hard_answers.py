@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import isfinite
 from random import Random
@@ -95,6 +95,8 @@ class AnswerPool:
     """Answers of many questions, by what was asked, their shape and their length."""
 
     answers: dict[Key, tuple[str, ...]]
+    _alike: dict[Key, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """Answers to draw from instead of one, as they were collected before."""
 
     @classmethod
     def of(cls, answered: Iterable[tuple[str, str]]) -> AnswerPool:
@@ -141,16 +143,22 @@ class AnswerPool:
 
         Answers to questions that begin with the same word are preferred.
         """
-        shape, length = _kind(answer)
-        for distance, asked in product(range(4), dict.fromkeys((asked_word(question), ""))):
-            near = [
+        key = (asked_word(question), *_kind(answer))
+        if key not in self._alike:
+            self._alike[key] = self._of_kind(*key)
+        return rng.choice(alike) if (alike := self._alike[key]) else None
+
+    def _of_kind(self, asked_first: str, shape: Shape, length: int) -> tuple[str, ...]:
+        """Collect answers of a shape and of about a length, after one question word if it has enough."""
+        for distance, asked in product(range(4), dict.fromkeys((asked_first, ""))):
+            near = tuple(
                 other
                 for size in sorted({length - distance, length + distance})
                 for other in self.answers.get((asked, shape, size), ())
-            ]
+            )
             if len(near) >= 5 or (near and distance == 3):
-                return rng.choice(near)
-        return None
+                return near
+        return ()
 
 
 def asked_word(question: str) -> str:
