@@ -149,7 +149,7 @@ class AnswerPool:
         return rng.choice(alike) if (alike := self._alike[key]) else None
 
     def _of_kind(self, asked_first: str, shape: Shape, length: int) -> tuple[str, ...]:
-        """Collect answers of a shape and of about a length, after one question word if it has enough."""
+        """Collect answers alike; after all questions where too few begin with the word."""
         for distance, asked in product(range(4), dict.fromkeys((asked_first, ""))):
             near = tuple(
                 other
