@@ -395,6 +395,7 @@ def label_masses(tokens: Sequence[ChatToken], labels: Sequence[str]) -> list[flo
     for each in equal parts. All are zero if no text of the greedy answer begins with a label.
     """
     masses = dict.fromkeys(labels, 0.0)
+    longest = max(map(len, labels)) + 1  # of a text, what decides which labels it fits
     text, logprob = "", 0.0
 
     def add(start: str, start_logprob: float) -> None:
@@ -407,7 +408,8 @@ def label_masses(tokens: Sequence[ChatToken], labels: Sequence[str]) -> list[flo
         for other_text, other_logprob in alternatives.items():
             if other_text != token.token and (text + other_text).strip(DECORATION):
                 add(text + other_text, logprob + other_logprob)
-        text, logprob = text + token.token, logprob + token.logprob
+        text = (text + token.token).lstrip(DECORATION)[:longest]
+        logprob += token.logprob
         if text.strip(DECORATION) and not any(_fits(label, text) for label in labels):
             return list(masses.values())
     if text.strip(DECORATION):
@@ -418,9 +420,9 @@ def label_masses(tokens: Sequence[ChatToken], labels: Sequence[str]) -> list[flo
 def tokens_after(tokens: Sequence[ChatToken], opening: str) -> Sequence[ChatToken]:
     """Return the tokens after a text that an answer repeats, or all if it does not."""
     text = ""
-    for index, token in enumerate(tokens):
-        text += token.token
-        if opening and opening in text:
+    for index, token in enumerate(tokens if opening else ()):
+        text = text[-len(opening) :] + token.token
+        if opening in text:
             return tokens[index + 1 :]
     return tokens
 

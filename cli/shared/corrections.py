@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ from judging.files.records import (
 from judging.files.values import as_text, is_empty
 from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record
 
-_KEY = re.compile(r"r(\d+)-([0-9a-f]{12})")
+_KEY = re.compile(r"r(\d{1,18})-([0-9a-f]{12})")
 _OF_OLD_LABEL = ("error_type", "critique", "confidence", "score", "tags")
 """Fields that say why the label is what it is; they go with it."""
 _MOST_NAMED = 10
@@ -105,8 +105,8 @@ class RowsOfTable:
         self.requests: dict[int, JudgeRequest | Verdict] = {}
         self.faults: list[CustosError] = []
         """Errors of the rows that cannot be read, and so not be written again."""
-        self._by_hash: dict[str, list[int]] = defaultdict(list)
-        self._by_id: dict[str, list[int]] = defaultdict(list)
+        self._by_hash: dict[str, dict[int, None]] = defaultdict(dict)
+        self._by_id: dict[str, dict[int, None]] = defaultdict(dict)
         id_column = field_columns(mapping).get("id", "id")
         read = zip(read_requests(self.table, mapping), self.table.rows(), strict=True)
         for (number, request), (_, row) in read:
@@ -117,9 +117,9 @@ class RowsOfTable:
                 row = {}
             self.cells[number] = row
             named = with_nested_columns(row, mapping.columns.values())
-            self._by_hash[content_hash(request, named)].append(number)
+            self._by_hash[content_hash(request, named)][number] = None
             if not is_empty(row.get(id_column)):
-                self._by_id[plain_id(request.id)].append(number)
+                self._by_id[plain_id(request.id)][number] = None
 
     def places(self, key: str, row_id: str = "", content: str = "") -> tuple[int, ...]:
         """Find the numbers of the rows that a row may be, by its key, or else by what is judged.
@@ -128,12 +128,13 @@ class RowsOfTable:
         their rows alike.
         """
         if match := _KEY.fullmatch(key.strip()):
-            alike = self._by_hash.get(match[2], [])
+            alike = self._by_hash.get(match[2], {})
             number = int(match[1]) if int(match[1]) in alike else _only(alike)
             return () if number is None else (number,)
-        alike = self._by_hash.get(content, [])
-        named = self._by_id.get(plain_id(row_id), [])
-        return tuple([number for number in alike if number in named] or alike)
+        alike = self._by_hash.get(content, {})
+        named = self._by_id.get(plain_id(row_id), {})
+        fewer, more = sorted((alike, named), key=len)
+        return tuple([number for number in fewer if number in more] or alike)
 
     def corrections(self, files: Sequence[Path], who: str = "") -> Corrections:
         """Read the labels that people gave rows of the table.
@@ -148,7 +149,8 @@ class RowsOfTable:
             day = f"{changed:%Y-%m-%dT%H:%MZ}" if changed else ""
             found.files.append(path)
             rows = list(_labelled_rows(path, self.mapping))
-            places = [self.places(*row.asked) for row in rows]
+            known: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal rows share theirs
+            places = [known.setdefault(at, at) for at in (self.places(*row.asked) for row in rows)]
             # Rows that are equal stand in the order of the table, if the file has them all.
             equal = {at: iter(at) for at, n in Counter(places).items() if 1 < n == len(at)}
             for row, at in zip(rows, places, strict=True):
@@ -298,8 +300,8 @@ def _chance(cells: Mapping[str, Any], place: str) -> float | None:
     raise FieldError(SAMPLING_PROBABILITY, fault, place)
 
 
-def _only(numbers: Sequence[int]) -> int | None:
-    return numbers[0] if len(numbers) == 1 else None
+def _only(numbers: Collection[int]) -> int | None:
+    return next(iter(numbers)) if len(numbers) == 1 else None
 
 
 class MergedTable:
@@ -331,11 +333,11 @@ class MergedTable:
             )
         if not corrections.by_row:
             raise CustosError(f"{', '.join(map(str, corrections.files))}: no row has a label")
-        self.changed = [
+        self.changed = {
             number
-            for number, given in sorted(corrections.by_row.items())
+            for number, given in corrections.by_row.items()
             if rows.label_of(number) != given[0].label
-        ]
+        }
         """Numbers of the rows whose label is another one than before."""
         column = field_columns(rows.mapping)[SAMPLING_PROBABILITY]
         known = {
@@ -345,7 +347,7 @@ class MergedTable:
         }
         chances = corrections.chances
         is_same = all(chance == chances.get(n) for n, chance in known.items())
-        self.earlier_draw = sorted(known) if chances and not is_same else []
+        self.earlier_draw = dict.fromkeys(sorted(known) if chances and not is_same else ())
         """Numbers of the rows whose probability is that of another draw."""
 
     def lines(self) -> Iterator[str]:

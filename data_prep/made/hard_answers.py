@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
+from math import isfinite
 from random import Random
 from typing import Literal
 
@@ -69,8 +71,13 @@ def may_mean(answer: str, references: Sequence[str]) -> bool:
 def _is_close(answer: str, references: Sequence[str]) -> bool:
     """Tell whether a number of the answer is within ``CLEARANCE`` of one of the references'."""
     values = [float(n.replace(",", "")) for n in _NUMBER.findall(answer)]
-    wanted = [float(n.replace(",", "")) for text in references for n in _NUMBER.findall(text)]
-    return any(abs(a - b) <= CLEARANCE * abs(b) for a in values for b in wanted)
+    wanted = sorted(float(n.replace(",", "")) for text in references for n in _NUMBER.findall(text))
+    places = ((value, bisect(wanted, value)) for value in values)
+    return any(
+        abs(value - near) <= CLEARANCE * abs(near)
+        for value, place in places
+        for near in wanted[max(0, place - 1) : place + 1]
+    )
 
 
 def _words(text: str) -> list[str]:
@@ -88,6 +95,8 @@ class AnswerPool:
     """Answers of many questions, by what was asked, their shape and their length."""
 
     answers: dict[Key, tuple[str, ...]]
+    _alike: dict[Key, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """Answers to draw from instead of one, as they were collected before."""
 
     @classmethod
     def of(cls, answered: Iterable[tuple[str, str]]) -> AnswerPool:
@@ -134,16 +143,22 @@ class AnswerPool:
 
         Answers to questions that begin with the same word are preferred.
         """
-        shape, length = _kind(answer)
-        for distance, asked in product(range(4), dict.fromkeys((asked_word(question), ""))):
-            near = [
+        key = (asked_word(question), *_kind(answer))
+        if key not in self._alike:
+            self._alike[key] = self._of_kind(*key)
+        return rng.choice(alike) if (alike := self._alike[key]) else None
+
+    def _of_kind(self, asked_first: str, shape: Shape, length: int) -> tuple[str, ...]:
+        """Collect answers alike; after all questions where too few begin with the word."""
+        for distance, asked in product(range(4), dict.fromkeys((asked_first, ""))):
+            near = tuple(
                 other
                 for size in sorted({length - distance, length + distance})
                 for other in self.answers.get((asked, shape, size), ())
-            ]
+            )
             if len(near) >= 5 or (near and distance == 3):
-                return rng.choice(near)
-        return None
+                return near
+        return ()
 
 
 def asked_word(question: str) -> str:
@@ -202,7 +217,7 @@ def _other_number(rng: Random, text: str) -> str:
 _QUANTITY = re.compile(
     r"(?P<before>(?:about |approximately |around |roughly )?[$€£]?)"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-    r"(?P<unit> ?%|(?: ?[^\W\d_]+){0,3})"
+    r"(?P<unit> ?%|(?: ?[^\W\d_]++){0,3})"
 )
 SMALLEST_WHOLE = 20
 """Whole numbers below this have no other whole number within 5 %; most count something."""
@@ -247,7 +262,8 @@ def _read(reference: str) -> Quantity | None:
         return None  # an ordinal, or a year in Chinese
     plain = match["number"].replace(",", "")
     decimals = len(plain.partition(".")[2])
-    return Quantity(match["before"], float(plain), decimals, match["unit"])
+    value = float(plain)
+    return Quantity(match["before"], value, decimals, match["unit"]) if isfinite(value) else None
 
 
 def quantity_slots(

@@ -335,6 +335,8 @@ class _Question:
         """The words inside it that begin with a capital, in small letters."""
         self.stated = (*sorted(_NUMBER.findall(spelled)), self.words & _STATED)
         """Its numbers and negations."""
+        self.kind = self.content, self.stated, frozenset(self.words & _SIDE.keys())
+        """All that tells what it is within; two of a kind are within each other."""
 
     def contradicts(self, other: _Question) -> bool:
         """Tell whether the two differ in a number or negation, or hold two opposites."""
@@ -347,6 +349,11 @@ class _Question:
             for axis, side in mine
             for other_axis, other_side in others
         )
+
+    def may_ask(self, other: _Question) -> bool:
+        """Tell whether the two may ask the same: neither a word nor a name speaks against it."""
+        differ_in_names = self.names - other.words and other.names - self.words
+        return not (self.contradicts(other) or differ_in_names)
 
     def is_within(self, other: _Question) -> bool:
         """Tell whether all its content words are the other's, too."""
@@ -384,24 +391,26 @@ def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> 
         return clusters
     vectors = embed(list(questions)).astype(np.float32)
     kept = [_Question(text) for text in questions]
-    links = []
+    clusters = clusters.copy()
     for start in range(0, len(vectors), COMPARED_AT_ONCE):
         near = vectors[start : start + COMPARED_AT_ONCE] @ vectors.T >= SAME_MEANING
-        for row, other in np.argwhere(near).tolist():
-            i = start + row
-            if (
-                i < other
-                and not kept[i].contradicts(kept[other])
-                and not (kept[i].names - kept[other].words and kept[other].names - kept[i].words)
-            ):
-                links.append((i, other))
-    return merge_clusters(clusters, *_columns(links))
+        for i, is_near in enumerate(near, start):
+            is_near[: i + 1] = False
+            for other in np.flatnonzero(is_near & (clusters != clusters[i])).tolist():
+                if clusters[i] != clusters[other] and kept[i].may_ask(kept[other]):
+                    clusters[clusters == clusters[other]] = clusters[i]
+    return clusters
 
 
 def _within(rows: Sequence[int], questions: Mapping[int, _Question]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of which one question's content is within the other's."""
-    by_content: dict[frozenset[str], list[int]] = {}
+    """Yield pairs that join all questions of which one's content is within the other's."""
+    first_of: dict[object, int] = {}
     for row in rows:
+        first = first_of.setdefault(questions[row].kind, row)
+        if first != row:
+            yield first, row
+    by_content: dict[frozenset[str], list[int]] = {}
+    for row in first_of.values():
         by_content.setdefault(questions[row].content, []).append(row)
     for alike in by_content.values():
         for i, j in combinations(alike, 2):

@@ -264,4 +264,6 @@ def _plain(name: str) -> str:
 
 
 def _ratio(name: str, other: str) -> float:
-    return SequenceMatcher(None, name, other).ratio()
+    """Compute how alike two names are; 0 if their lengths alone tell that they are not alike."""
+    matcher = SequenceMatcher(None, name, other)
+    return matcher.ratio() if matcher.real_quick_ratio() >= _ALIKE else 0.0

@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -74,6 +75,11 @@ class AttackItem:
         content = [request.variant, request.question, request.reference_mode]
         lists = [request.references, request.choices]
         return hashlib.sha256(json.dumps([content, lists]).encode()).hexdigest()
+
+    @cached_property
+    def numbers(self) -> list[float]:
+        """List the numbers of the references, the smallest first."""
+        return sorted(number for text in self.references for number in _numbers(text))
 
     def right_answer(self, draw: random.Random) -> str:
         """Draw one of the alternatives, or spell the whole answer set."""
@@ -236,8 +242,13 @@ def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int
 def _is_close(answer: str, item: AttackItem) -> bool:
     """Tell whether a number of an answer could pass for one of an item's references."""
     share = CLEARANCE if item.request.variant == "tolerance" else 0.0
-    right = [number for text in item.references for number in _numbers(text)]
-    return any(abs(a - b) <= share * abs(b) for a in _numbers(answer) for b in right)
+    right = item.numbers
+    places = ((number, bisect(right, number)) for number in _numbers(answer))
+    return any(
+        abs(number - near) <= share * abs(near)
+        for number, place in places
+        for near in right[max(0, place - 1) : place + 1]
+    )
 
 
 def _numbers(text: str) -> list[float]:

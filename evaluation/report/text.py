@@ -94,5 +94,6 @@ def table_row(values: Iterable[object]) -> str:
     for value in values:
         text = one_line(re.sub(r"[\r\n]+", " ", str(value)))
         text = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", text).replace("](", "]&#40;")
-        cells.append(re.sub(r"(\\*)\|", r"\1\1\|", text))
+        # Begins where a run does: else each run would be read again from each of its places.
+        cells.append(re.sub(r"(?<!\\)(\\*)\|", r"\1\1\|", text))
     return f"| {' | '.join(cells)} |"

@@ -256,6 +256,8 @@ _DENIED_BEFORE = re.compile(
     r"(?:\s+(?:option|choose|pick|select|be|the))?[\s(*\"']{0,4}\Z",
     re.IGNORECASE,
 )
+_DENIAL_CHARS = 100
+"""Most characters of a denial in single spaces, with an article behind it."""
 _DENIED_AFTER = re.compile(
     r"[\s)*.\"']{0,4}(?:,\s?)?(?:(?:is|are|was|looks|seems|would\s+be|has\s+been|can\s+be)\s+"
     r"(?:not\b|wrong|incorrect|false|too\b|unlikely|excluded|eliminated|rejected|ruled\s+out)"
@@ -423,7 +425,8 @@ def _named(text: str, options: Sequence[str]) -> list[int]:
         if not words.strip() or words not in text:
             continue
         start = text.index(words)
-        before, after = text[:start].removesuffix(" a").removesuffix(" the"), start + len(words)
+        before, after = text[max(0, start - _DENIAL_CHARS) : start], start + len(words)
+        before = before.removesuffix(" a").removesuffix(" the")
         if not (_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, after)):
             named.append(index)
         text = text.replace(words, " | ")

@@ -174,6 +174,7 @@ _ANNOUNCED = re.compile(
 )
 """Only capital letters count: "the answer is a rise" names no option."""
 _ANY_LABEL = re.compile(r"(?<![\w.,])(\d{1,2}|[A-Z])(?![\w,]|\.\d)")
+_NEXT_WORD = re.compile(r"\s+[a-z]")
 _AFTER_NUMBER = re.compile(r"(?:\s*[.,;:!)\]}\"'`*$\n]|\s*\((?=[\d$])|\s*$|\s+([^\W\d_]+))")
 _CURRENCIES = tuple("€£¥₹")
 _COMPOUND = re.compile(r"/|\bper\b|\bsq|\bcubic\b|[²³^]|[a-z][23]\b")
@@ -222,7 +223,7 @@ def _labels_in(text: str, count: int) -> set[int]:
     """Find the options whose numbers or capital letters stand anywhere in an answer."""
     labels = set()
     for match in _ANY_LABEL.finditer(text):
-        is_article = match[1] in ("A", "I") and re.match(r"\s+[a-z]", text[match.end() :])
+        is_article = match[1] in ("A", "I") and _NEXT_WORD.match(text, match.end())
         index = int(match[1]) - 1 if match[1].isdigit() else ord(match[1]) - ord("A")
         if 0 <= index < count and not is_article:
             labels.add(index)

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
 
 _ARTICLE = re.compile(r"\b(?:an?|the)\b(?=\s+[^\w\s]*\w)", re.IGNORECASE)
 """An article stands before a word: "Vitamin A" has none."""
@@ -64,7 +65,18 @@ def plain_numbers(text: str) -> str:
     return _BARE_POINT.sub("0.", text)
 
 
-@lru_cache(maxsize=1 << 16)
+_SHORT = 1_000
+"""Characters of a text that is kept beside many others, or looked for by ``str.find``."""
+_LONGEST_NUMBER_WORD = len("seventeen")
+
+
+def _remembering(read: Callable[[str], str]) -> Callable[[str], str]:
+    """Have a function remember what it made of many short texts, and of the last long ones."""
+    short, long = lru_cache(maxsize=1 << 16)(read), lru_cache(maxsize=16)(read)
+    return wraps(read)(lambda text: (short if len(text) <= _SHORT else long)(text))
+
+
+@_remembering
 def normalise(text: str) -> str:
     """Remove case, punctuation, English articles and extra white space, as SQuAD does.
 
@@ -90,7 +102,7 @@ def holds(text: str, reference: str) -> bool:
     )
 
 
-@lru_cache(maxsize=1 << 16)
+@_remembering
 def _spaced(text: str) -> str:
     """Normalise a text, with spaces for punctuation, and where digits meet units and words."""
     text = _without_punctuation(_APOSTROPHE.sub("", _POSSESSIVE.sub(" ", text)), " ")
@@ -120,18 +132,51 @@ def _without_punctuation(text: str, between: str) -> str:
 
 
 def _is_between_digits(text: str, position: int) -> bool:
-    return text[max(0, position - 1) : position].isdigit() and text[position + 1 :][:1].isdigit()
+    around = text[max(0, position - 1) : position], text[position + 1 : position + 2]
+    return all(map(str.isdigit, around))
 
 
 def _occurs(text: str, reference: str) -> bool:
     """Tell whether a normalised text holds a reference that is not part of more around it."""
-    start = text.find(reference)
-    while start >= 0:
+    is_number = _NUMERALS.issuperset(reference)
+    ends_in_number = _ENDS_IN_NUMBER.search(reference, len(reference) - _LONGEST_NUMBER_WORD - 1)
+    for start in _starts(text, reference):
         end = start + len(reference)
-        if not _is_part(text, reference, start, end):
+        goes_on = (is_number and text[end : end + 1] in _NUMERALS) or (
+            ends_in_number and _GOES_ON.match(text, end)
+        )
+        if not goes_on and not _is_part(text, reference, start, end):
             return True
-        start = text.find(reference, start + 1)
     return False
+
+
+def _starts(text: str, reference: str) -> Iterator[int]:
+    """Yield where a reference stands in a text, also where its places overlap.
+
+    Of a long one, which ``find`` would read again at each place, no character is read twice
+    (Knuth, Morris and Pratt 1977).
+    """
+    start = text.find(reference)
+    if len(reference) <= _SHORT:
+        while start >= 0:
+            yield start
+            start = text.find(reference, start + 1)
+        return
+    if start < 0:
+        return
+    borders = [0]  # of each beginning: the longest shorter one that it ends in, too
+    for character in reference[1:]:
+        length = borders[-1]
+        while length and reference[length] != character:
+            length = borders[length - 1]
+        borders.append(length + (reference[length] == character))
+    length = 0
+    for end, character in enumerate(text, 1):
+        while length and (length == len(reference) or reference[length] != character):
+            length = borders[length - 1]
+        length += reference[length] == character
+        if length == len(reference):
+            yield end - length
 
 
 def _is_part(text: str, reference: str, start: int, end: int) -> bool:
@@ -141,16 +186,12 @@ def _is_part(text: str, reference: str, start: int, end: int) -> bool:
         return True
     if _are_one_word(before, reference[0]) or _are_one_word(reference[-1], after):
         return True
-    is_number = _NUMERALS.issuperset(reference)
     if before in _NUMERALS and reference[0] in _NUMERALS:
         return True
-    if is_number and after in _NUMERALS:
-        return True
-    if _BEGINS_WITH_ONES.match(reference) and _LARGER_BEFORE.search(
-        text[max(0, start - 12) : start]
-    ):
-        return True
-    return bool(_ENDS_IN_NUMBER.search(reference) and _GOES_ON.match(text, end))
+    return bool(
+        _BEGINS_WITH_ONES.match(reference)
+        and _LARGER_BEFORE.search(text[max(0, start - 12) : start])
+    )
 
 
 def _are_one_word(first: str, second: str) -> bool:

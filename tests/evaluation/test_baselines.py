@@ -1,5 +1,8 @@
 """Judges that need no model: rules, regressions, and rivals by task."""
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -18,6 +21,7 @@ from evaluation.baselines import (
     relaxed_accuracy,
     rule_verdicts,
     sentence_verdicts,
+    token_f1,
 )
 from evaluation.intervals import Floats
 from evaluation.report.report import baseline_verdicts
@@ -49,6 +53,12 @@ def test_parse_number(text: str, expected: float | None) -> None:
     assert parse_number(text) == (None if expected is None else pytest.approx(expected))
 
 
+def test_a_run_of_digits_is_read_once() -> None:
+    started = time.process_time()
+    assert relaxed_accuracy(ask("1" * 100_000 + "x", "11")) == "Wrong"
+    assert time.process_time() - started < 2
+
+
 @pytest.mark.parametrize(
     ("response", "label"),
     [
@@ -61,6 +71,15 @@ def test_parse_number(text: str, expected: float | None) -> None:
 )
 def test_exact_match_all_is_set_comparison(response: str, label: str) -> None:
     assert exact_match(ask(response, "red", "green", "blue", mode="all")) == label
+
+
+@pytest.mark.parametrize("rule", [relaxed_accuracy, token_f1])
+def test_an_element_that_is_repeated_is_compared_once(rule: Callable[[JudgeRequest], str]) -> None:
+    """As by a model that got stuck."""
+    references = [str(number) for number in range(100, 200)]
+    started = time.process_time()
+    assert rule(ask("199, " * 20_000, *references, mode="all")) == "Partial"
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

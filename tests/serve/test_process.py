@@ -8,13 +8,14 @@ import re
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -29,6 +30,7 @@ from clients.pool import JudgePool
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
 from serve.queue import worker
+from serve.queue.cache import FILE
 from tests.forks import ROOT, Fork, custos_with, forked
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import wait_until
@@ -423,3 +425,59 @@ def test_services_restarted_in_turn_fail_no_call(tmp_path: Path) -> None:
     firsts = range(0, len(verdicts) * 2 // 3, ROUND * 2 // 3)
     assert [v.id for v in verdicts] == [str(f + n) for f in firsts for n in range(ROUND)]
     assert {verdict.label for verdict in verdicts} == {"Correct"}
+
+
+def test_services_that_share_a_cache_outlive_those_that_are_killed(tmp_path: Path) -> None:
+    """Eight begin at once with a new cache; three are killed under load, and start again."""
+    folder, num_rows = tmp_path / "cache", 600
+    answered: list[int] = []
+
+    def ask(number: int) -> str:
+        """Ask the services in turn until one answers."""
+        response = f"{'Paris' if number % 2 else 'Rome'} {number}"
+        for attempt in count(number):
+            with suppress(httpx.TransportError):  # killed just now
+                answer = httpx.post(
+                    f"{addresses[attempt % 8]}/judge", json=row(response), timeout=30
+                )
+                assert answer.status_code == 200, answer.text
+                answered.append(number)
+                return str(answer.json()["label"])
+        raise AssertionError
+
+    with ExitStack() as running, ThreadPoolExecutor(16) as executor:
+
+        def start(number: int) -> list[Fork]:
+            return [
+                running.enter_context(
+                    forked(custos_with, FakeJudge, *SERVE, "--cache", str(folder))
+                )
+                for _ in range(number)
+            ]
+
+        def addresses_of(services: list[Fork]) -> list[str]:
+            found = [service.wait_for(ADDRESS)[1] for service in services]
+            wait_until(lambda: all(map(is_ready, found)), seconds=120)
+            return found
+
+        services = start(8)
+        addresses = addresses_of(services)
+        labels = executor.map(ask, range(num_rows))
+        wait_until(lambda: len(answered) > num_rows // 4, seconds=120)
+        for service in services[:3]:
+            service.send_signal(signal.SIGKILL)
+            service.wait(60)
+        services[:3] = start(3)
+        addresses[:3] = addresses_of(services[:3])
+        assert list(labels) == ["Wrong", "Correct"] * (num_rows // 2)
+        assert [ask(number) for number in range(100)] == ["Wrong", "Correct"] * 50
+        for service in services:
+            service.send_signal(signal.SIGTERM)
+        assert [service.wait(60) for service in services] == [0] * 8
+        for service in services:
+            assert "Traceback" not in service.stderr
+    assert [file.name for file in folder.iterdir()] == [FILE]
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        (kept,) = database.execute("SELECT COUNT(*) FROM verdicts").fetchone()
+    assert num_rows - 100 < kept <= num_rows

@@ -8,7 +8,6 @@ checked against it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
@@ -29,7 +28,6 @@ CUT_OFF, NOT_JSON, OTHER_SCHEMA = "cut off", "not JSON", "does not fit the schem
 Row = dict[str, Any]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _ENDING = """\
 
 Reply with one JSON object and nothing else: no code fence, no remark. It must fit this JSON schema:
@@ -131,11 +129,11 @@ def read_reply(reply: Reply, reply_type: type[ReplyT]) -> ReplyT:
     if reply.finish_reason == "length":
         raise UnusableText(CUT_OFF, "the reply ends at the token limit")
     text = without_thoughts(reply.text)
-    match = _OBJECT.search(text)
-    if match is None:
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
         raise UnusableText(NOT_JSON, "there is no JSON object", mendable=True)
     try:
-        return parse_record(reply_type, decode_json(match[0]), "")
+        return parse_record(reply_type, decode_json(text[start : end + 1]), "")
     except FieldError as error:
         raise UnusableText(OTHER_SCHEMA, str(error), mendable=True) from None
     except CustosError as error:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cli.shared.corrections import RowsOfTable
 from data_prep.tables.labels import in_own_words, with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
@@ -222,6 +224,21 @@ def test_equal_rows_of_a_file_that_has_them_all_keep_their_order(tmp_path: Path)
     assert labels(out) == ["Partial", "Wrong", "Wrong", "Correct", "Wrong"]
     result, _ = merge(table, write(tmp_path / "done.csv", done[:1]), name="one")
     assert result.exit_code == 2 and "row 1 with a label" in result.stderr
+
+
+def test_many_equal_rows_are_found_in_time(tmp_path: Path) -> None:
+    """Each has the id of all the others."""
+    table = write(tmp_path / "antworten.csv", [{"id": "x", **ROWS[0]}] * 1_500)
+    started = time.process_time()
+    found = RowsOfTable(table, MAPPING).corrections([table])
+    assert time.process_time() - started < 10
+    given = [(number, each.label) for number, of_row in found.by_row.items() for each in of_row]
+    assert given == [(number, "Correct") for number in range(1, 1_501)]
+
+
+def test_a_key_of_thousands_of_digits_is_of_no_row(tmp_path: Path) -> None:
+    rows = RowsOfTable(write(tmp_path / "antworten.csv", ROWS), MAPPING)
+    assert rows.places(f"r{'1' * 5_000}-{'0' * 12}") == ()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])

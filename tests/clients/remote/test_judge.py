@@ -4,17 +4,19 @@ import json
 import math
 import re
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clients.chat import ChatToken
 from clients.chat_judge import ChatJudge
 from clients.connection import ModelServer, ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
 from clients.messages import Decoding
-from clients.remote_judge import remote_judge, remote_source
+from clients.remote_judge import label_masses, remote_judge, remote_source, tokens_after
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
@@ -194,6 +196,19 @@ def test_a_server_without_token_ids_is_read_by_its_words(
     found = there.grade([ask("Paris", id=str(n)) for n in range(3)] + [ask("Rome")])
     assert [one.status for one in found] == [*["scored"] * 3, "unparsed"]
     assert len(fake.seen) == 4
+
+
+def test_more_tokens_than_were_asked_for_are_read_once() -> None:
+    blank = [ChatToken(token=" ", logprob=0.0)] * 100_000
+    tag, label = (
+        [ChatToken(token=text, logprob=-0.5) for text in texts]
+        for texts in (("<la", "bel>"), ("Wr", "ong"))
+    )
+    started = time.process_time()
+    assert tokens_after([*blank, *tag, *label], "<label>") == label
+    masses = label_masses([*blank, *label, *blank], ("Correct", "Wrong"))
+    assert masses == pytest.approx([0, math.exp(-1)])
+    assert time.process_time() - started < 5
 
 
 def test_a_confidence_in_words_never_costs_the_verdict(

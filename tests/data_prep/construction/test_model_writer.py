@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -142,10 +143,18 @@ def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
     assert read_reply(reply(text), Answer) == Answer(value=3)
 
 
+def test_a_run_of_braces_is_read_once() -> None:
+    started = time.process_time()
+    with pytest.raises(UnusableText, match="there is no JSON object"):
+        read_reply(reply("{" * 100_000), Answer)
+    assert time.process_time() - started < 2
+
+
 @pytest.mark.parametrize(
     ("text", "reason", "detail"),
     [
         ("", NOT_JSON, "there is no JSON object"),
+        ("} {", NOT_JSON, "there is no JSON object"),
         ('{"value": 3', NOT_JSON, "there is no JSON object"),
         ('{"value": }', NOT_JSON, "not valid JSON"),
         ('{"value": "many"}', OTHER_SCHEMA, "field 'value'"),

@@ -1,6 +1,7 @@
 """Hard responses: labels by construction, frames that do not tell them, numbers and options."""
 
 import re
+import time
 from collections import Counter, defaultdict
 from random import Random
 
@@ -253,10 +254,17 @@ def test_a_quantity_is_read(references: tuple[str, ...], value: float) -> None:
         ("1988年",),
         ("7-9",),
         ("x",),
+        ("1" * 400,),  # infinite as a float
     ],
 )
 def test_years_names_and_small_counts_are_no_quantities(references: tuple[str, ...]) -> None:
     assert read_quantity(references) is None
+
+
+def test_a_long_word_behind_a_number_is_read_once() -> None:
+    started = time.process_time()
+    assert read_quantity((f"25 {'a' * 30_000}!",)) is None
+    assert time.process_time() - started < 1
 
 
 FIRST = ("Paris", "Anna", "Louis", "Marta", "Jan", "Eva")

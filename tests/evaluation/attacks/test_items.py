@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -58,6 +59,15 @@ def test_answers_that_share_a_word_or_initials_may_mean_the_same() -> None:
         ("1944", "1945", False),
     ):
         assert may_mean(answer, item_of(reference)) is may, answer
+
+
+def test_long_lists_of_numbers_are_compared_in_time() -> None:
+    odd, even = (";".join(map(str, range(first, 20_000, 2))) for first in (1, 2))
+    item = item_of(even)
+    started = time.process_time()
+    assert not may_mean(odd, item)
+    assert may_mean(odd + ";2000", item)
+    assert time.process_time() - started < 2
 
 
 def test_a_reference_is_found_word_for_word() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +202,13 @@ def test_a_cell_from_outside_is_text() -> None:
     assert table_row([hostile]) == shown
     assert table_row(["![x](http://a/b.png)"]) == "| ![x]&#40;http://a/b.png) |"
     assert table_row(["\x1b[31mred\u202e"]) == r"| \x1b[31mred\u202e |"
+    assert table_row(["\\|\\\\|", "||"]) == r"| \\\|\\\\\| | \|\| |"
+
+
+def test_a_run_of_backslashes_is_read_once() -> None:
+    started = time.process_time()
+    table_row(["\\" * 150_000])
+    assert time.process_time() - started < 2
 
 
 def test_names_from_outside_are_cells_of_the_page() -> None:

@@ -244,6 +244,14 @@ def test_a_long_text_takes_linear_time(piece: str) -> None:
     assert time.process_time() - started < 5
 
 
+def test_many_options_that_a_long_text_names_take_linear_time() -> None:
+    options = [f"option number {number}" for number in range(100)]
+    response = "word " * 38_000 + " ".join(options)
+    started = time.process_time()
+    assert extract_option(response, options) is None
+    assert time.process_time() - started < 3
+
+
 CITIES = ("Sydney", "Canberra", "Perth", "Hobart")
 BLOOD = ("O", "A", "AB", "B")
 QS = get_task("hieval-qs")

@@ -1,5 +1,6 @@
 """Numbers, shares, options, orders and whole words that answers hold."""
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging import JudgeRequest
+from judging.rules import whole_words
 from judging.rules.fact_rules import choice_of, number_is_right, ranking_of
 from judging.rules.quantities import final_quantity, find_quantities, parse_fraction
 from judging.rules.whole_words import holds, normalise
@@ -357,6 +359,43 @@ def test_a_long_text_takes_linear_time(piece: str) -> None:
     assert time.process_time() - started < 5
 
 
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("1" * 100_001, "1" * 50_000),
+        ("三" * 60_000, "三" * 30_000),
+        ("one million " * 10_000, "one million " * 5_000 + "one"),
+        ("x" + "ab" * 50_000, "ab" * 25_000),
+    ],
+    ids=["digits", "numerals", "words", "letters"],
+)
+def test_a_long_reference_that_repeats_itself_is_looked_for_in_linear_time(
+    text: str, reference: str
+) -> None:
+    """It stands at thousands of places, and is a part of more at each."""
+    started = time.process_time()
+    assert not holds(text, reference)
+    assert holds(f"{text} or {reference}", reference)
+    assert time.process_time() - started < 5
+
+
+@given(st.text("ab 1三", max_size=12), st.text("ab 1三", min_size=1, max_size=5))
+def test_long_references_are_found_as_short_ones_are(text: str, reference: str) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        is_held = holds(text, reference)
+        patched.setattr(whole_words, "_SHORT", 0)
+        assert holds(text, reference) is is_held
+
+
+def test_few_long_texts_are_kept() -> None:
+    """Thousands of long responses would fill the memory."""
+    texts = [f"{number} {'x' * 2_000}" for number in range(40)]
+    known = sys.getrefcount(texts[0])
+    for text in texts:
+        holds(text, "y")
+    assert sys.getrefcount(texts[0]) == known
+
+
 CHOICES = ("A", "B")
 SPACES = " " * 3_000
 
@@ -367,6 +406,7 @@ SPACES = " " * 3_000
         (lambda text: choice_of(text, CHOICES), f"answer{SPACES}é"),
         (lambda text: choice_of(text, CHOICES), f"a{SPACES}é"),
         (lambda text: choice_of(text, CHOICES), f"({SPACES}é"),
+        (lambda text: choice_of(text, CHOICES), "A " * 200_000),
         (lambda text: ranking_of(text, FIRMS), "-" * 150_000),
         (lambda text: ranking_of(text, FIRMS), "a" + "\n" * 150_000 + "a"),
         (find_quantities, f"1x10{' ' * 150_000}a"),
@@ -374,7 +414,10 @@ SPACES = " " * 3_000
         (parse_fraction, ";" * 1_000_000),
         (lambda text: number_is_right(text, 5.0, ""), "1%;" * 30_000),
     ],
-    ids=["announced", "label", "front", "dashes", "lines", "power", "share", "none", "magnitudes"],
+    ids=[
+        *("announced", "label", "front", "letters", "dashes"),
+        *("lines", "power", "share", "none", "magnitudes"),
+    ],
 )
 def test_a_run_of_spaces_or_signs_is_read_once(
     read: Callable[[str], object], response: str
