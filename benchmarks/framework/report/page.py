@@ -14,7 +14,13 @@ from benchmarks.framework.files import Row, stored_verdicts
 from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name, paper_tables
 from evaluation.outcomes import full_label
-from evaluation.report.markdown import UNCORRECTED, markdown_templates, order_line, p_value
+from evaluation.report.markdown import (
+    UNCORRECTED,
+    chance_text,
+    markdown_templates,
+    order_line,
+    p_value,
+)
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from evaluation.report.plots import draw_rates
 from judging.errors import FieldError
@@ -53,11 +59,16 @@ def figure_text(figure: Estimate | Figure) -> str:
 
 
 def interval_cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Write value, interval and number of items of an estimate."""
+    """Write value, interval and number of items of an estimate.
+
+    A calibration error has no interval; in its place stands what chance alone gives.
+    """
     value, low, high = (
         "-" if estimate[key] is None else f"{estimate[key]:.4g}" for key in ("value", "low", "high")
     )
     interval = "-" if (low, high) == ("-", "-") else f"{low} to {high}"
+    if (chance := estimate.get("chance")) and estimate["value"] is not None:
+        interval = f"chance {chance_text(chance)}"
     return value, interval, str(estimate["n"])
 
 
