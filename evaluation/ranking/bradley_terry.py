@@ -333,7 +333,8 @@ def rank_answerers(
         of_system * np.isin(side, correct)[:, None] for side in (outcomes.human, outcomes.predicted)
     )
     columns = np.concatenate([of_system, by_people, by_judge], axis=1)
-    draws = Draws.of(columns, outcomes.clusters, seed)
+    answered = of_system.any(axis=1)  # a question without any of them tells nothing of their order
+    draws = Draws.of(columns[answered], outcomes.clusters[answered], seed)
     counts, *_ = _by_side(draws.total)
     (people, judge), (people_resampled, judge_resampled) = (
         _shares(sums) for sums in (draws.total, draws.resampled)

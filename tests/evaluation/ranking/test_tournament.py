@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.intervals import RESAMPLES, Z_95
+from evaluation.outcomes import Outcomes
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     MatchResults,
@@ -14,6 +15,7 @@ from evaluation.ranking.bradley_terry import (
     fit_strengths,
     kendall_tau_b,
     order_probabilities,
+    rank_answerers,
     ranking_agreement,
     sampling_ceiling,
     win_matrix,
@@ -224,3 +226,17 @@ def test_chance_in_the_choice_of_questions_shrinks_the_agreement_of_perfect_judg
     assert sampling_ceiling(np.array([0.5, 0.0]), resampled) == pytest.approx(expected, abs=0.02)
     assert sampling_ceiling(np.array([9.0, 0.0]), np.array([[9.0, 0.0]] * 5)) == 1
     assert np.isnan(sampling_ceiling(np.array([1.0, 1.0]), resampled))
+
+
+def test_questions_without_an_answer_of_a_system_make_no_order_surer() -> None:
+    """Two systems answered three questions; a coin would say so of them with probability 1/8."""
+    clusters = np.repeat(np.arange(53), 2)
+    answerers = ["good", "bad"] * 3 + [None] * 100
+    human = np.array([0, 1] * 53)
+    nothing = np.full(len(human), np.nan)
+    outcomes = Outcomes(
+        ("Correct", "Wrong"), human, human, np.stack([nothing, nothing], axis=1), nothing, clusters
+    )
+    found = rank_answerers(outcomes, answerers)
+    assert found is not None
+    assert found["same_winner"] == found["same_order"] == 7 / 8
