@@ -237,7 +237,7 @@ class HiEval(Benchmark):
         return [
             ItemScore(
                 example.id,
-                example.group or example.question,
+                example.group or example.asked,
                 None
                 if verdict.label is None
                 else float(full_label(verdict) == full_label(example)),
@@ -268,7 +268,7 @@ def _measure(pairs: Sequence[tuple[LabelledExample, Verdict]]) -> dict[str, Any]
     examples, verdicts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     labels = label_set(examples, verdicts)
     outcomes = gather(examples, verdicts, labels)
-    clusters = [example.group or example.question for example in examples]
+    clusters = [example.group or example.asked for example in examples]
     # Score and error type as people gave them, and as the judge did before calibration.
     human = [full_label(example).partition("; ") for example in examples]
     said = [full_label(before_calibration(e.request(), v)).partition("; ") for e, v in pairs]

@@ -26,7 +26,8 @@ from judging.scoring.ask_model import CHUNK
 HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
 NOTE = (
     "Accuracy: agreement with the labels of held-out items, with its 95 % interval.\n"
-    "ECE: how far the judge's confidence is from its accuracy, on average.\n"
+    "ECE: how far the judge's confidence is from its accuracy, on average. Chance: what a\n"
+    "calibrated judge would show on these items, on average and in 95 % of cases at most.\n"
     "Best baseline: the most accurate of the graders that its report has beside it.\n"
     "'custos judges NAME' says which items these were and what the judge cannot do."
 )
@@ -64,7 +65,7 @@ def measured(name: str) -> tuple[str, ...]:
         str(report["n"]),
         with_interval(metrics["accuracy"]),
         number(metrics["kappa"]["value"]),
-        number(metrics["ece"]["value"]),
+        with_interval(metrics["ece"]),
         f"{best} {number(accuracy[best])}",
     )
 

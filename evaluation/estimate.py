@@ -101,9 +101,10 @@ class Draws:
         quantiles of the resamples.
 
         Two judges may differ in a handful of clusters, which are then either all in a resample or
-        missing. So no end of a difference (``is_difference``: of two judges on the same items) that
-        fewer than :data:`FEW_MOVERS` clusters move is nearer than Student's quantile. For ``K`` of
-        equal weight its degrees of freedom are ``2 K``, those of the variance (Satterthwaite 1946).
+        missing. So no end of a difference (``is_difference``: of two judges, or of a judge and
+        people, on the same items) that fewer than :data:`FEW_MOVERS` clusters move is nearer than
+        Student's quantile. For ``K`` of equal weight its degrees of freedom are ``2 K``, those of
+        the variance (Satterthwaite 1946).
 
         A cluster with most of the items hides its own error, with a plain jackknife the most
         (Tukey 1958). Where that says more by :data:`UNEVEN`, no end is nearer than by it.
@@ -217,15 +218,20 @@ def mean(
     clusters: Ints,
     seed: int = 0,
     *,
+    bounds: tuple[float, float] = UNBOUNDED,
     is_rate: bool = False,
     is_difference: bool = False,
 ) -> dict[str, Any]:
-    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``."""
+    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``.
+
+    ``bounds`` are the smallest and largest value of an item; the rest as in ``Draws.estimate``.
+    """
     columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
     draws = Draws.of(columns[among], clusters[among], seed)
     if is_rate:
         return draws.rate(share_of_columns(0, 1), lambda sums: sums[..., 1])
-    return draws.estimate(share_of_columns(0, 1), float(among.sum()), is_difference=is_difference)
+    n = float(among.sum())
+    return draws.estimate(share_of_columns(0, 1), n, bounds, is_difference=is_difference)
 
 
 def share_of_columns(hits: int, items: int) -> Sums:

@@ -348,11 +348,12 @@ class _SampledByPeople:
     def __init__(self, model: GradedModel, power: float) -> None:
         scored = list(ScoredItems.of(model.benchmark, model.rows).scores.values())
         people, drawn = human_scores(model), _probabilities(model)
+        full = model.benchmark.full_score  # scores are shares, as those of other models
         rows = []
         for score in scored:
-            is_labelled, by_judge = score.id in people, score.value or 0.0
+            is_labelled, by_judge = score.id in people, (score.value or 0.0) / full
             weight = is_labelled / drawn.get(score.id, 1.0)
-            by_people = people.get(score.id, 0.0)
+            by_people = people.get(score.id, 0.0) / full
             rows.append((weight, weight * by_people, weight * by_judge, is_labelled, 1, by_judge))
         # Of labelled items their weight, weighted scores by people and judge, and number; of all
         # items their number and the judge's scores. Shape [n, 6].

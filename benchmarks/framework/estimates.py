@@ -32,6 +32,8 @@ class Ratio:
     denominator: tuple[float, ...]
     is_rate: bool = True
     """True if it is a share of the items that the denominator counts."""
+    is_difference: bool = False
+    """True if the numerator holds differences, from -1 to 1; else the metric is from 0 to 1."""
     scale: float = 1.0
 
     def of(self, sums: Floats) -> Floats:
@@ -49,11 +51,15 @@ class Ratio:
         if self.is_rate:
             found = draws.rate(self.of, lambda sums: np.asarray(sums @ counted))
         else:
-            found = draws.estimate(self.of, float(draws.total @ counted))
+            bounds = (-1.0 if self.is_difference else 0.0, 1.0)
+            found = draws.estimate(
+                self.of, float(draws.total @ counted), bounds, is_difference=self.is_difference
+            )
         return {**without_nan({key: self.scale * found[key] for key in ENDS}), "n": found["n"]}
 
 
 MEAN = Ratio((1, 0), (0, 1), is_rate=False)
+DIFFERENCE = replace(MEAN, is_difference=True)
 RATE = Ratio((1, 0), (0, 1))
 """For the two columns of ``value_columns``."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.base import BENCHMARKS, Benchmark, ItemScore
-from benchmarks.framework.estimates import MEAN, OVERALL, RATE, intervals, value_columns
+from benchmarks.framework.estimates import DIFFERENCE, OVERALL, RATE, intervals, value_columns
 from benchmarks.framework.files import Row, check_ids, error_location, join_responses, read_items
 from evaluation.intervals import Floats, number_clusters, sign_flip_p
 from judging.errors import CustosError, FieldError
@@ -120,7 +120,8 @@ def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
             None if row is None or column is None else f"{row} {column}"
             for row, column in zip(parts[rows], parts[columns], strict=True)
         ]
-    differences = intervals(value_columns(gains.tolist()), clusters, {"mean": MEAN}, parts)
+    shares = value_columns((gains / full).tolist())
+    differences = intervals(shares, clusters, {"mean": DIFFERENCE.times(full)}, parts)
     return {
         "metric": first.measure,
         "a": mean_of(of_a),

@@ -7,7 +7,9 @@ first, which is the pair's second.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +32,7 @@ WINNERS = np.array([A, B])
 _HALF_CREDIT = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
 _CREDIT_OF_A = np.array([1.0, 0.0, 0.5])
 """Worth of each pair label to response A: a win, a loss, half a win."""
+_mean_difference = partial(mean, bounds=(-1.0, 1.0), is_difference=True)
 
 
 def _pairs_with_winner(confusion: Floats) -> Floats:
@@ -151,7 +154,8 @@ def self_consistency(
     complete = np.array([None not in labels for labels in runs])
     entropy = special.entr(counts / sizes[0]).sum(axis=1)
     clusters = number_clusters(groups)
-    return {**mean(entropy, complete, clusters), "runs": sizes[0]}
+    bounds = (0.0, math.log(sizes[0]))  # all runs differ
+    return {**mean(entropy, complete, clusters, bounds=bounds), "runs": sizes[0]}
 
 
 def mapped_back(judge_pass: Pass) -> dict[str, float]:
@@ -216,13 +220,13 @@ def order_effects(
     only_merged = int((right["merged"] & ~right["given"] & both).sum())
     return {
         "bias": {
-            "given": mean(given_bias, given != UNSCORED, *draw),
-            "swapped": mean(swapped_bias, swapped != UNSCORED, *draw),
-            "both": mean((given_bias + swapped_bias) / 2, both, *draw),
+            "given": _mean_difference(given_bias, given != UNSCORED, *draw),
+            "swapped": _mean_difference(swapped_bias, swapped != UNSCORED, *draw),
+            "both": _mean_difference((given_bias + swapped_bias) / 2, both, *draw),
         },
         "flip_rate": share(given != swapped, both, *draw),
         "accuracy": {name: share(hits, both, *draw) for name, hits in right.items()},
-        "merged_minus_given": mean(gain, both, *draw, is_difference=True),
+        "merged_minus_given": _mean_difference(gain, both, *draw),
         "test": {
             "only_given_right": only_given,
             "only_merged_right": only_merged,
@@ -272,12 +276,13 @@ def verbosity_effect(
     draws = Draws.of(columns.astype(np.float64), outcomes.clusters, seed)
     too_long, too_short = share_of_columns(0, 1), share_of_columns(2, 3)
     return {
-        "preference": mean(for_longer, uneven, outcomes.clusters, seed),
+        "preference": _mean_difference(for_longer, uneven, outcomes.clusters, seed),
         "longer_against_people": draws.rate(too_long, lambda sums: sums[..., 1]),
         "shorter_against_people": draws.rate(too_short, lambda sums: sums[..., 3]),
         "difference": draws.estimate(
             lambda sums: too_long(sums) - too_short(sums),
             float((people_shorter | people_longer).sum()),
             (-1.0, 1.0),
+            is_difference=True,
         ),
     }

@@ -270,10 +270,9 @@ def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
     """
     all_rows = np.ones(len(shares), dtype=bool)
     if np.any((shares > 0) & (shares < 1)):
-        estimate = mean(shares, all_rows, clusters, seed)
+        estimate = mean(shares, all_rows, clusters, seed, bounds=(0.0, 1.0))
         if not np.isnan(estimate["low"]):
-            low, high = max(0.0, estimate["low"]), min(1.0, estimate["high"])
-            return {**estimate, "low": low, "high": high}
+            return estimate
     return mean(shares, all_rows, clusters, seed, is_rate=True)
 
 

@@ -9,6 +9,7 @@ worth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,15 +128,14 @@ def alternative_annotator_test(
     published = false_discovery_control(by_rows, method="by") <= FALSE_DISCOVERIES
     values, clusters = advantage_by_row(tested, num_rows)
     all_rows = np.ones(len(values), dtype=bool)
-    estimate = mean(values, all_rows, clusters, seed)
+    estimate = mean(values, all_rows, clusters, seed, bounds=(0.0, 1.0))
     if np.isnan(estimate["low"]):  # the judge is as near on all rows, or on none
         estimate = mean(values, all_rows, clusters, seed, is_rate=True)
-    low, high = max(0.0, estimate["low"]), min(1.0, estimate["high"])
     return result | {
         "wins": wins,
         "winning_rate": wins / len(tested),
         "winning_rate_by_rows": float(published.mean()),
-        "advantage": {**estimate, "low": low, "high": high},
+        "advantage": estimate,
         "passes": wins / len(tested) >= PASSES,
     }
 
@@ -317,7 +317,7 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
     parts = {
         name: {
             "agreement": share(agrees, rows, clusters, seed),
-            "confidence": mean(judge.confidence, rows, clusters, seed),
+            "confidence": mean(judge.confidence, rows, clusters, seed, bounds=(0.0, 1.0)),
         }
         for name, rows in (("unanimous", unanimous), ("split", ~unanimous))
         if rows.any()
@@ -326,9 +326,9 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
     squares = np.sum((judge.probabilities - shares) ** 2, axis=1)
     return {
         "n": len(shares),
-        "cross_entropy": mean(crossed, all_rows, clusters, seed),
-        "entropy": mean(own, all_rows, clusters, seed),
-        "brier": mean(squares, all_rows, clusters, seed),
+        "cross_entropy": mean(crossed, all_rows, clusters, seed, bounds=(0.0, math.inf)),
+        "entropy": mean(own, all_rows, clusters, seed, bounds=(0.0, math.log(shares.shape[1]))),
+        "brier": mean(squares, all_rows, clusters, seed, bounds=(0.0, 2.0)),
         "entropy_correlation": moments.estimate(_correlation, len(shares), (-1.0, 1.0)),
         **parts,
     }

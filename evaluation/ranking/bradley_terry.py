@@ -112,16 +112,6 @@ def resampled_wins(
     return (weights.astype(np.float64) @ points).reshape(resamples, models, models)
 
 
-def clusters_met(results: MatchResults, clusters: Ints | None) -> Ints:
-    """Count the clusters in which two models met; clusters as in ``resampled_wins``. ``[m, m]``."""
-    numbers = np.arange(len(results)) if clusters is None else clusters
-    sides = np.sort([results.first, results.second], axis=0)
-    low, high, _ = np.unique(np.stack([*sides, numbers]), axis=1)
-    met = np.zeros((len(results.names), len(results.names)), dtype=np.int64)
-    np.add.at(met, (low, high), 1)
-    return met + met.T
-
-
 def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
     """Lay out each match's part of the win matrix. Shape ``[n, m * m]``."""
     added = np.zeros((len(half_points), models, models))
@@ -245,11 +235,12 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
 
 
 def sampling_ceiling(values: Floats, resampled: Floats) -> float:
-    """Estimate the rank correlation of an order with itself on as many other questions.
+    """Bound the mean rank correlation of an order with itself on as many other questions.
 
     A ranking of the same models on other questions, as a published one, is not expected to agree
     more than this, even if both judges are perfect. It is estimated by the orders on resamples of
-    the questions, ``[B, m]``.
+    the questions, ``[B, m]``. They are nearer to the order here than other questions would be, so
+    that it is too high, most so where models are alike: for two equal ones .5 in place of 0.
     """
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)
@@ -342,7 +333,8 @@ def rank_answerers(
         of_system * np.isin(side, correct)[:, None] for side in (outcomes.human, outcomes.predicted)
     )
     columns = np.concatenate([of_system, by_people, by_judge], axis=1)
-    draws = Draws.of(columns, outcomes.clusters, seed)
+    answered = of_system.any(axis=1)  # a question without any of them tells nothing of their order
+    draws = Draws.of(columns[answered], outcomes.clusters[answered], seed)
     counts, *_ = _by_side(draws.total)
     (people, judge), (people_resampled, judge_resampled) = (
         _shares(sums) for sums in (draws.total, draws.resampled)

@@ -13,6 +13,7 @@ import torch
 from benchmarks.framework import responses
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.leaderboard import number_of
+from benchmarks.framework.report.page import interval_cells
 from benchmarks.framework.responses import build_questions
 from benchmarks.truthfulvqa.benchmark import (
     BY_CATEGORY,
@@ -150,6 +151,19 @@ def test_stated_confidence_in_bins_of_equal_width() -> None:
     [cell] = TRUTHFULVQA.paper_rows(table, "mine")[CALIBRATION]["mine"]
     assert number_of(cell) == pytest.approx(sum(gaps) / 4)
     assert table["calibration"]["by_confidence"]["0.9-1.0"]["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_a_mean_confidence_may_not_exceed_1_and_a_calibration_error_stands_beside_chance() -> None:
+    said = ["(D)[1.0]"] * 9 + ["(D)[0.5]"]
+    found = TRUTHFULVQA.table([item(n, 1, text) for n, text in enumerate(said)])["intervals"]
+    mean = found["calibration"]["confidence"]
+    assert mean["low"] < mean["value"] == pytest.approx(0.95)
+    assert mean["value"] < mean["high"] <= 1
+    error = found["calibration"]["ece"]
+    assert error["value"] == pytest.approx(0.05)
+    # One row of ten errs in half of all cases: its gap is .5 either way.
+    assert (error["chance"]["mean"], error["chance"]["high"]) == pytest.approx((0.05, 0.05))
+    assert interval_cells(error) == ("0.05", "chance 0.050, up to 0.050", "10")
 
 
 def test_there_are_15_bins() -> None:

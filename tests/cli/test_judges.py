@@ -24,6 +24,7 @@ def test_lists_every_shipped_judge_with_its_figures() -> None:
     assert set(shipped_judges()) <= set(by_name)
     assert "hieval-qs" in by_name["embedded-qs"]
     assert "0.935 [0.902, 0.957]" in by_name["embedded-qs"]
+    assert "0.030 (chance 0.029, up to 0.042)" in by_name["embedded-qs"]
     assert "logistic_overlap 0.879" in by_name["embedded-qs"]
     assert "need no training" not in result.stdout, "that regression is fitted on labels"
 

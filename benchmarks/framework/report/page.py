@@ -17,7 +17,7 @@ from evaluation.outcomes import full_label
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from evaluation.report.plots import draw_rates
 from evaluation.report.sentences import UNCORRECTED, order_line
-from evaluation.report.text import markdown_templates, p_value
+from evaluation.report.text import chance_text, markdown_templates, p_value
 from judging.errors import FieldError
 from judging.log_lines import one_line
 
@@ -54,11 +54,16 @@ def figure_text(figure: Estimate | Figure) -> str:
 
 
 def interval_cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Write value, interval and number of items of an estimate."""
+    """Write value, interval and number of items of an estimate.
+
+    A calibration error has no interval; in its place stands what chance alone gives.
+    """
     value, low, high = (
         "-" if estimate[key] is None else f"{estimate[key]:.4g}" for key in ("value", "low", "high")
     )
     interval = "-" if (low, high) == ("-", "-") else f"{low} to {high}"
+    if (chance := estimate.get("chance")) and estimate["value"] is not None:
+        interval = f"chance {chance_text(chance)}"
     return value, interval, str(estimate["n"])
 
 

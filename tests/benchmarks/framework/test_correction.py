@@ -294,6 +294,24 @@ def test_people_on_a_sample_say_how_likely_their_order_is() -> None:
     assert order_text(mixed) == "Ranking uncorrected, as are the scores of bad"
 
 
+def test_models_that_are_corrected_in_different_ways_are_on_one_scale(report: Path) -> None:
+    """One is corrected by the judge's errors, from .8 to .82; people give the other one .3."""
+    rng = np.random.default_rng(7)
+    better, worse = rng.random(200) < 0.8, rng.random(200) < 0.3
+    people = [{"id": str(n), "score": int(worse[n])} for n in range(0, 200, 2)]
+    models = {
+        "better": judged(better, measured=report),
+        "worse": judged(worse, people=people, random_sample=True),
+    }
+    board = build_leaderboard(CHARTHAL, models)
+    corrected = {
+        "better": board["models"]["better"]["judged"]["corrected"],
+        "worse": board["models"]["worse"]["corrected"]["corrected"],
+    }
+    assert corrected["better"]["low"] > corrected["worse"]["high"]
+    assert board["order"]["same_order"] == board["order"]["same_winner"] > 0.99
+
+
 def test_grades_that_were_likelier_to_be_drawn_weigh_less_in_the_ranking() -> None:
     """People mostly saw what the judge calls wrong."""
     rng = np.random.default_rng(6)

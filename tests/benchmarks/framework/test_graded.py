@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
@@ -42,6 +43,15 @@ def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     found = compared(before, better)
     assert (found["a_higher"], found["b_higher"]) == (0, 4)
     assert found["p"] == pytest.approx(2 * 0.5**4)
+
+
+@pytest.mark.parametrize("movers", [2, 3, 4])
+def test_a_difference_on_few_items_leaves_out_zero_only_where_the_test_does(movers: int) -> None:
+    found = compared(truthful("B" * movers + "A" * (300 - movers)), truthful("A" * 300))
+    assert found["p"] == pytest.approx(binomtest(movers, movers).pvalue)
+    assert found["p"] > 0.05
+    assert found["difference"]["value"] == pytest.approx(movers / 300)
+    assert found["difference"]["low"] <= 0 < found["difference"]["high"] <= 1
 
 
 def test_charthal_is_compared_cell_by_cell() -> None:

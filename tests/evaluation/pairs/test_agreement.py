@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.stats import binomtest
+from scipy.stats import binomtest, fisher_exact
 from sklearn import metrics as sklearn
 
 from evaluation.pairs.agreement import (
@@ -132,6 +132,12 @@ def test_self_consistency_is_scipys_entropy(runs: list[list[str]]) -> None:
     assert again["value"] == pytest.approx(found["value"], abs=1e-12)
 
 
+def test_an_entropy_is_nowhere_negative() -> None:
+    """Nine rows on which five runs agree, and one on which they do not."""
+    found = self_consistency([["A"] * 5] * 9 + [["A", "A", "A", "B", "B"]], range(10))
+    assert 0 <= found["low"] < found["value"] < found["high"] <= math.log(5)
+
+
 @pytest.mark.parametrize("runs", [[], [["A"]], [["A", "B"], ["A", "B", "A"]]])
 def test_runs_must_be_comparable(runs: list[list[str]]) -> None:
     with pytest.raises(CustosError, match="same number, at least two"):
@@ -213,6 +219,23 @@ def test_mcnemar_counts_what_accuracies_differ_by(rows: Fourfold) -> None:
     changed = split["only_given_right"] + split["only_merged_right"]
     expected = binomtest(split["only_given_right"], changed).pvalue if changed else 1
     assert split["p"] == pytest.approx(expected)  # every pair is its own question
+
+
+@pytest.mark.parametrize("movers", [2, 3, 4])
+def test_leanings_on_few_pairs_leave_out_zero_only_where_tests_do(movers: int) -> None:
+    """The judge differs from people, and always to one side, on a few of 300 pairs."""
+    assert binomtest(movers, movers).pvalue > 0.05
+    people = ["B"] * movers + ["A", "B"] * 150
+    said = ["A"] * movers + ["A", "B"] * 150
+    examples = [pair(label, str(i), a="longer") for i, label in enumerate(people)]
+    in_orders = [in_both_orders(label, label, label, str(i)) for i, label in enumerate(said)]
+    given_bias = order_effects(examples, in_orders)["bias"]["given"]
+    length = verbosity_effect(examples, in_orders)
+    for leaning in (given_bias, length["preference"], length["difference"]):
+        assert leaning["value"] > 0
+        assert -1 <= leaning["low"] <= 0 < leaning["high"] <= 1
+    table = [[movers, 150], [0, 150]]  # longer chosen where people chose the shorter; the reverse
+    assert fisher_exact(table).pvalue > 0.05
 
 
 def test_verbosity_by_hand() -> None:
