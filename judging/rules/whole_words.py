@@ -66,7 +66,7 @@ def plain_numbers(text: str) -> str:
 
 
 _SHORT = 1_000
-"""Characters of a text that is kept beside many others, or looked for by ``str.find``."""
+"""Most characters of a text that is kept beside many others, or looked for at every place."""
 _LONGEST_NUMBER_WORD = len("seventeen")
 
 
@@ -151,32 +151,15 @@ def _occurs(text: str, reference: str) -> bool:
 
 
 def _starts(text: str, reference: str) -> Iterator[int]:
-    """Yield where a reference stands in a text, also where its places overlap.
+    """Yield where a reference stands in a text, of a long one only places that do not overlap.
 
-    Of a long one, which ``find`` would read again at each place, no character is read twice
-    (Knuth, Morris and Pratt 1977).
+    One that repeats itself may stand at every place, and would be read again at each.
     """
+    step = 1 if len(reference) <= _SHORT else len(reference)
     start = text.find(reference)
-    if len(reference) <= _SHORT:
-        while start >= 0:
-            yield start
-            start = text.find(reference, start + 1)
-        return
-    if start < 0:
-        return
-    borders = [0]  # of each beginning: the longest shorter one that it ends in, too
-    for character in reference[1:]:
-        length = borders[-1]
-        while length and reference[length] != character:
-            length = borders[length - 1]
-        borders.append(length + (reference[length] == character))
-    length = 0
-    for end, character in enumerate(text, 1):
-        while length and (length == len(reference) or reference[length] != character):
-            length = borders[length - 1]
-        length += reference[length] == character
-        if length == len(reference):
-            yield end - length
+    while start >= 0:
+        yield start
+        start = text.find(reference, start + step)
 
 
 def _is_part(text: str, reference: str, start: int, end: int) -> bool:
