@@ -33,7 +33,7 @@ demo:
 # one are run by pytest -m cuda (docs/proofs.md).
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile --timeout 600 \
-	    -m "not slow and not cuda and not vllm"
+	    --durations 20 --durations-min 5 -m "not slow and not cuda and not vllm"
 
 # The first hour on a GPU, in six steps that can be repeated (docs/gpu-hour.md). On a machine with an
 # environment of its own: make gpu-hour PYTHON=python3
