@@ -112,6 +112,16 @@ def resampled_wins(
     return (weights.astype(np.float64) @ points).reshape(resamples, models, models)
 
 
+def clusters_met(results: MatchResults, clusters: Ints | None) -> Ints:
+    """Count the clusters in which two models met; clusters as in ``resampled_wins``. ``[m, m]``."""
+    numbers = np.arange(len(results)) if clusters is None else clusters
+    sides = np.sort([results.first, results.second], axis=0)
+    low, high, _ = np.unique(np.stack([*sides, numbers]), axis=1)
+    met = np.zeros((len(results.names), len(results.names)), dtype=np.int64)
+    np.add.at(met, (low, high), 1)
+    return met + met.T
+
+
 def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
     """Lay out each match's part of the win matrix. Shape ``[n, m * m]``."""
     added = np.zeros((len(half_points), models, models))

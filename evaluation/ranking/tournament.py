@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from evaluation.intervals import (
     Floats,
     Ints,
     cluster_sums,
-    clustered_rate,
     percentile_interval,
+    rate_interval,
     resample_clusters,
 )
 from evaluation.metrics import ratio
@@ -25,8 +24,10 @@ from evaluation.ranking.bradley_terry import (
     RATING_MEAN,
     MatchResults,
     bradley_terry,
+    clusters_met,
     fit_strengths,
     order_probabilities,
+    resampled_wins,
     win_matrix,
 )
 from judging.errors import CustosError
@@ -70,40 +71,26 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
             "points": float(wins[i].sum()),
             "elo": elo[names[i]],
         }
+    resampled, met = resampled_wins(results, clusters), clusters_met(results, clusters)
+    rates, resampled_rates = ratio(wins, games), ratio(resampled, resampled + resampled.mT)
+    win_rates: dict[str, dict[str, dict[str, float]]] = {}
+    for i, j in np.ndindex(*games.shape):
+        if i != j:
+            rate = float(rates[i, j])
+            interval = rate_interval(rate, resampled_rates[:, i, j], int(met[i, j]))
+            measured = {"value": rate, **interval._asdict(), "n": int(games[i, j])}
+            win_rates.setdefault(names[i], {})[names[j]] = measured
     return {
         "models": models,
         "wins": {
             a: {b: float(wins[i, j]) for j, b in enumerate(names) if i != j}
             for i, a in enumerate(names)
         },
-        "win_rate": win_rates(results, clusters),
+        "win_rate": win_rates,
         "n": len(results),
         "draws": int(is_finite.sum()),
         "penalised": ratings.is_penalised,
     }
-
-
-def win_rates(
-    results: MatchResults, clusters: Ints | None = None
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Measure how often each model beat each other one, ties half: name to name to estimate.
-
-    Intervals are those of :func:`evaluation.intervals.clustered_rate`; values are nan for two
-    models that never met.
-    """
-    numbers = np.arange(len(results)) if clusters is None else clusters
-    rates: dict[str, dict[str, dict[str, float]]] = {name: {} for name in results.names}
-    for i, j in permutations(range(len(results.names)), 2):
-        is_ahead = (results.first == i) & (results.second == j)
-        met = is_ahead | ((results.first == j) & (results.second == i))
-        half_points = np.where(is_ahead, results.half_points, 2 - results.half_points)[met]
-        rate, interval = float("nan"), NO_INTERVAL
-        if met.any():
-            rate = float(half_points.mean() / 2)
-            interval = clustered_rate(half_points / 2, numbers[met])
-        estimate = {"value": rate, **interval._asdict(), "n": int(met.sum())}
-        rates[results.names[i]][results.names[j]] = estimate
-    return rates
 
 
 def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:

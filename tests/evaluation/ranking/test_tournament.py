@@ -52,7 +52,7 @@ def test_table_by_hand() -> None:
     assert found["n"] == 5
 
 
-@pytest.mark.parametrize("on", [1, 6])
+@pytest.mark.parametrize("on", [1, 3, 6])
 def test_who_always_won_may_yet_lose(on: int) -> None:
     rows = [("p", "q", "A")] * 6 + [("q", "r", "A"), ("r", "p", "A"), ("r", "q", "A")]
     clusters = np.array([n % on for n in range(6)] + [7, 8, 9])
@@ -62,29 +62,6 @@ def test_who_always_won_may_yet_lose(on: int) -> None:
     assert (found["value"], found["n"]) == (1, 6)
     assert (found["low"], found["high"]) == (pytest.approx(low), 1)
     assert rates["q"]["p"]["high"] == pytest.approx(1 - low)
-
-
-@pytest.mark.parametrize(("wins", "questions"), [(3, 5), (7, 10), (9, 10), (28, 30)])
-def test_win_rates_of_single_matches_have_wilsons_interval(wins: int, questions: int) -> None:
-    """Quantiles of resamples would end at 1 for 3 of 5, and be too narrow on few questions."""
-    rows = [("p", "q", "A")] * wins + [("q", "p", "A")] * (questions - wins)
-    rates = rank_models(MatchResults.of(rows), np.arange(questions))["win_rate"]
-    expected = stats.binomtest(wins, questions).proportion_ci(method="wilson")
-    assert rates["p"]["q"]["value"] == pytest.approx(wins / questions)
-    ends = rates["p"]["q"]["low"], rates["p"]["q"]["high"]
-    assert ends == pytest.approx((expected.low, expected.high))
-    turned = 1 - rates["q"]["p"]["high"], 1 - rates["q"]["p"]["low"]
-    assert turned == pytest.approx(ends)
-
-
-def test_matches_on_one_question_tell_less_than_on_many() -> None:
-    rows = [("p", "q", "A"), ("p", "q", "A"), ("p", "q", "B"), ("p", "q", "B")] * 5
-    apart, together = (
-        rank_models(MatchResults.of(rows), clusters)["win_rate"]["p"]["q"]
-        for clusters in (np.arange(20), np.arange(20) // 2)
-    )
-    assert together["low"] < apart["low"] - 0.05
-    assert together["high"] > apart["high"] + 0.05
 
 
 def test_elo_by_hand() -> None:
