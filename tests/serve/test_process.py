@@ -427,6 +427,7 @@ def test_services_restarted_in_turn_fail_no_call(tmp_path: Path) -> None:
     assert {verdict.label for verdict in verdicts} == {"Correct"}
 
 
+@pytest.mark.slow
 def test_services_that_share_a_cache_outlive_those_that_are_killed(tmp_path: Path) -> None:
     """Eight begin at once with a new cache; three are killed under load, and start again."""
     folder, num_rows = tmp_path / "cache", 600

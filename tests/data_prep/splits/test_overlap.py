@@ -124,14 +124,14 @@ def test_what_prep_divides_never_overlaps(names: list[str], seed: int) -> None:
 
 def test_thousands_of_questions_in_the_same_words_are_joined_in_time() -> None:
     words = "red blue green black white brown violet".split()
-    orders = itertools.islice(itertools.permutations(words), 4_000)
+    orders = itertools.islice(itertools.permutations(words), 3_000)
     questions = [f"Which of these colours is the warmest one: {' '.join(o)}?" for o in orders]
     questions.append(questions[0].replace("warmest", "last"))
     questions.append(questions[0].replace("warmest", "first"))
     started = time.process_time()
     clusters = same_question_clusters(questions).tolist()
-    assert time.process_time() - started < 8
-    assert len(set(clusters[:4_000])) == 1
+    assert time.process_time() - started < 7
+    assert len(set(clusters[:3_000])) == 1
     assert len(set(clusters)) == 3
 
 

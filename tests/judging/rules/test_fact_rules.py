@@ -361,7 +361,7 @@ def test_a_long_text_takes_linear_time(piece: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reference"),
     [
-        ("1" * 100_001, "1" * 50_000),
+        ("1" * 50_001, "1" * 25_000),
         ("三" * 60_000, "三" * 30_000),
         ("one million " * 10_000, "one million " * 5_000 + "one"),
         ("x" + "ab" * 50_000, "ab" * 25_000),
@@ -384,7 +384,8 @@ def test_few_long_texts_are_kept() -> None:
     known = sys.getrefcount(texts[0])
     for text in texts:
         holds(text, "y")
-    assert sys.getrefcount(texts[0]) == known
+    kept = sys.getrefcount(texts[0])  # an assertion would hold it, too
+    assert kept == known
 
 
 CHOICES = ("A", "B")
