@@ -153,17 +153,18 @@ class Soak:
 
         Raise ``CustosError`` if the service ends meanwhile.
         """
-        start = time.monotonic()
-        self._end = start + IDLE_SHARE * seconds + seconds
         hostile = [key for name, key in self.keys.items() if name != "good"] * attackers
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, spawn, os.nice, (LOWEST_PRIORITY,)) as process:
+            process.submit(attack_until, 0.0, self.url, [], ()).result()  # it takes time to start
+            start = time.monotonic()
+            self._end = start + IDLE_SHARE * seconds + seconds
             async with asyncio.TaskGroup() as tasks:
                 good = [tasks.create_task(self._good_client()) for _ in range(clients)]
                 sampling = tasks.create_task(self._take_samples(start, every))
                 await asyncio.sleep(IDLE_SHARE * seconds)
                 self._now = "attacked"
-                attacked = process.submit(attack_until, self._end, self.url, hostile)
+                attacked = process.submit(attack_until, self._end, self.url, hostile, attacks())
                 await asyncio.wait(good)
                 sampling.cancel()
         self.outcomes = attacked.result()
@@ -220,12 +221,14 @@ class Soak:
         }
 
 
-def attack_until(end: float, url: str, keys: Sequence[str]) -> dict[str, Counter[str]]:
+def attack_until(
+    end: float, url: str, keys: Sequence[str], known: Sequence[Attack]
+) -> dict[str, Counter[str]]:
     """Attack until ``end`` with one client for each of the keys; count how the attacks ended."""
     outcomes: dict[str, Counter[str]] = {}
 
     async def hostile_client(key: str) -> None:
-        draw, known = random.Random(), attacks()
+        draw = random.Random()
         while True:
             attack = draw.choice(known)
             outcome = await attack.send(url, key)
