@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,6 +13,7 @@ from typing import Literal
 from data_prep.made.behaviours import EDGE, TOLERANCE
 from data_prep.made.elements import MONTHS
 from judging.files.questions import normalise_question
+from judging.rules.quantities import is_near_any
 from judging.tasks.hieval_qs import CORRECT
 
 Shape = Literal["year", "date", "number", "name", "phrase", "sentence"]
@@ -72,12 +72,7 @@ def _is_close(answer: str, references: Sequence[str]) -> bool:
     """Tell whether a number of the answer is within ``CLEARANCE`` of one of the references'."""
     values = [float(n.replace(",", "")) for n in _NUMBER.findall(answer)]
     wanted = sorted(float(n.replace(",", "")) for text in references for n in _NUMBER.findall(text))
-    places = ((value, bisect(wanted, value)) for value in values)
-    return any(
-        abs(value - near) <= CLEARANCE * abs(near)
-        for value, place in places
-        for near in wanted[max(0, place - 1) : place + 1]
-    )
+    return is_near_any(values, wanted, CLEARANCE)
 
 
 def _words(text: str) -> list[str]:
@@ -96,7 +91,7 @@ class AnswerPool:
 
     answers: dict[Key, tuple[str, ...]]
     _alike: dict[Key, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
-    """Answers to draw from instead of one, as they were collected before."""
+    """Answers of each kind, once they are collected."""
 
     @classmethod
     def of(cls, answered: Iterable[tuple[str, str]]) -> AnswerPool:
@@ -149,7 +144,7 @@ class AnswerPool:
         return rng.choice(alike) if (alike := self._alike[key]) else None
 
     def _of_kind(self, asked_first: str, shape: Shape, length: int) -> tuple[str, ...]:
-        """Collect answers alike; after all questions where too few begin with the word."""
+        """Collect answers of a kind, to questions of any first word where too few have this one."""
         for distance, asked in product(range(4), dict.fromkeys((asked_first, ""))):
             near = tuple(
                 other

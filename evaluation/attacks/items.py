@@ -9,7 +9,6 @@ import hashlib
 import json
 import random
 import re
-from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import yaml
 from judging.errors import CustosError
 from judging.files.opening import load_yaml
 from judging.rules.answer_options import letter_of, option_named
+from judging.rules.quantities import is_near_any
 from judging.rules.whole_words import normalise
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
@@ -242,13 +242,7 @@ def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int
 def _is_close(answer: str, item: AttackItem) -> bool:
     """Tell whether a number of an answer could pass for one of an item's references."""
     share = CLEARANCE if item.request.variant == "tolerance" else 0.0
-    right = item.numbers
-    places = ((number, bisect(right, number)) for number in _numbers(answer))
-    return any(
-        abs(number - near) <= share * abs(near)
-        for number, place in places
-        for near in right[max(0, place - 1) : place + 1]
-    )
+    return is_near_any(_numbers(answer), item.numbers, share)
 
 
 def _numbers(text: str) -> list[float]:

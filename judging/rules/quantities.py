@@ -3,7 +3,8 @@
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -283,6 +284,19 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
 def within_tolerance(value: float, key: float) -> bool:
     """Tell whether a value lies within 10 % of the key."""
     return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
+
+
+def is_near_any(values: Iterable[float], keys: Sequence[float], share: float) -> bool:
+    """Tell whether a value is off by at most ``share`` of a key, below 1; the keys ascend.
+
+    Of the keys on one side of a value the nearest decides.
+    """
+    places = ((value, bisect(keys, value)) for value in values)
+    return any(
+        abs(value - key) <= share * abs(key)
+        for value, place in places
+        for key in keys[max(0, place - 1) : place + 1]
+    )
 
 
 LONGEST_BEGINNING = 10_000

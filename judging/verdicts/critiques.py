@@ -18,12 +18,12 @@ from judging.verdicts.build import pass_labels
 
 @dataclass(frozen=True)
 class CritiqueScore:
-    """The score of a critique."""
+    """Score of a critique."""
 
     logprobs: tuple[float, ...]
     """Log-probability of the right label among all labels, for each order of the responses."""
     flips: bool
-    """The orders lead to different labels."""
+    """True if the two orders of the responses lead to different labels."""
     reward: float
     """Mean of ``logprobs``, less the penalty if the orders lead to different labels."""
 

@@ -7,10 +7,10 @@ lanes of one caller take turns, and in a lane its oldest job goes first. Later j
 question go with an earlier one, as together they cost less than apart.
 
 Nobody shall wait for all rows of another caller. While several callers wait, a window of scores
-takes ``SHORT_S`` at most, unless all of it goes before their jobs in any case, and one that is
-longer ends when another caller comes. On a CPU, a window that is due earlier even interrupts a long
-row, between two layers of the model. A text may be interrupted by scores (:class:`Pace`), and by
-texts that are due earlier.
+takes ``SHORT_S`` at most, unless all of it is due before their jobs, and one that is longer ends
+when another caller comes. On a CPU, a window that is due earlier even interrupts a long row,
+between two layers of the model. A text may be interrupted by scores (:class:`Pace`), and by texts
+that are due earlier.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class Lanes(Generic[JobT]):
         # Of its lanes, the one that has waited longest; else its short jobs would always go first.
         key = next(key for key, turn in first.items() if turn.job.caller == caller)
         turns = [turn for turn in self._lanes[key].in_turns(self._charged) if turn.due < before]
-        # Jobs that go before all others' in any case are read together, which takes less time.
+        # Jobs due before those of all other callers are read together, which takes less time.
         others_due = min(before, self._others_due(caller))
         first_jobs = [turn.job for turn in turns if turn.due < others_due]
         tokens = sum(job.tokens for job in first_jobs)

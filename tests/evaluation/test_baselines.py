@@ -75,7 +75,7 @@ def test_exact_match_all_is_set_comparison(response: str, label: str) -> None:
 
 @pytest.mark.parametrize("rule", [relaxed_accuracy, token_f1])
 def test_an_element_that_is_repeated_is_compared_once(rule: Callable[[JudgeRequest], str]) -> None:
-    """As by a model that got stuck."""
+    """Models that get stuck write one element again and again."""
     references = [str(number) for number in range(100, 200)]
     started = time.process_time()
     assert rule(ask("199, " * 20_000, *references, mode="all")) == "Partial"

@@ -72,7 +72,7 @@ def judge(
 
 @pytest.mark.parametrize("alike", [0.0, 0.5])
 def test_a_calibrated_judge_exceeds_chance_as_seldom_as_it_says(alike: float) -> None:
-    """The interval by resampling questions never held the truth of such a judge, which is 0."""
+    """Such a judge has an error of 0, which an interval by resampling questions never holds."""
     rng = np.random.default_rng(int(10 * alike))
     above, means = 0, []
     for _ in range(150):

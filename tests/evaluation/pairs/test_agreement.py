@@ -223,7 +223,7 @@ def test_mcnemar_counts_what_accuracies_differ_by(rows: Fourfold) -> None:
 
 @pytest.mark.parametrize("movers", [2, 3, 4])
 def test_leanings_on_few_pairs_leave_out_zero_only_where_tests_do(movers: int) -> None:
-    """The judge differs from people, and always to one side, on a few of 300 pairs."""
+    """Few of 300 pairs move the leaning, all to one side, so its interval must hold 0."""
     assert binomtest(movers, movers).pvalue > 0.05
     people = ["B"] * movers + ["A", "B"] * 150
     said = ["A"] * movers + ["A", "B"] * 150

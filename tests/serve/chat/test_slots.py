@@ -34,7 +34,7 @@ def test_a_wrong_label_never_reaches_the_middle(
 
 
 def brace_finder(text: str) -> Any:
-    """The first object that a reader finds who counts braces, within texts too, and reads YAML."""
+    """Find the first object as a reader does that counts braces, also in texts, and reads YAML."""
     start = text.index("{")
     depth = 0
     for end in range(start, len(text)):
