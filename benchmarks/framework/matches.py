@@ -150,8 +150,9 @@ class Tournament:
             ratings.append(bradley_terry(results, clusters))
         is_same = np.array([first == second for _, (first, second) in kept])
         same_outcome = share(is_same, np.ones_like(is_same), clusters)
+        agreement = ranking_agreement(*ratings, len(np.unique(clusters)))
         cleaned: dict[str, Any] = without_nan(
-            {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(kept)}
+            {**agreement, "same_outcome": same_outcome, "matches": len(kept)}
         )
         return cleaned
 
