@@ -181,7 +181,7 @@ class Tournament:
                 raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
             by_id[key] = HALF_POINTS[outcome]
         decided, results, clusters = _decided(self.matches, map(_outcome, self.verdicts))
-        drawn = sampling_probabilities(rows, "id")
+        drawn = sampling_probabilities(rows, "id", by_id)
         labels, chances = (
             np.array([of_match.get(match.request.id, np.nan) for match in decided])
             for of_match in (by_id, drawn)

@@ -45,6 +45,13 @@ def cautions(report: Mapping[str, Any]) -> list[str]:
             f"{drawn['highest']:.3g}, and all other figures count each once. Over the rows that "
             f"they were drawn from, the accuracy is {with_interval(drawn['accuracy'])}."
         )
+    if drawn := report["drawn_in_part"]:
+        more = ", ..." if report["n"] - drawn["n"] > len(drawn["ids"]) else ""
+        found.append(
+            f"{drawn['n']:,} of {rows} have a `sampling_probability` and the others (id "
+            f"{', '.join(drawn['ids'])}{more}) none: how many rows each of these stands for is not "
+            "known, so all figures count each row once."
+        )
     accuracy, questions = report["metrics"]["accuracy"], report["questions_scored"]
     scored = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
     if accuracy["low"] is None:
