@@ -183,8 +183,9 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
 
     The slope is 1 for a calibrated judge, below 1 if confidences are too extreme, 0 if they say
     nothing, and nan if no finite one fits, as when all rows are right or state one confidence.
-    The interval is Student's over three or more clusters, by the sandwich variance. Arguments as
-    :func:`chance_band`.
+    The interval is Student's over three or more clusters, by the error that leaving out each in
+    turn gives, in one step of Newton's method: a sandwich variance is too small where few clusters
+    decide the slope. There is none if one decides it alone. Arguments as :func:`chance_band`.
     """
     from scipy.stats import t  # slow to import, and most commands need none
 
@@ -207,10 +208,12 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
         if np.abs(step).max() < 1e-10:
             break
     scores = cluster_sums(design * (hits - chance)[:, None], clusters[known])
-    groups, bread = len(scores), np.linalg.inv(curvature)
+    products = (design[:, :, None] * design[:, None, :]).reshape(-1, 4)
+    curved = cluster_sums(products * (chance * (1 - chance))[:, None], clusters[known])
+    groups, left = len(scores), curvature - curved.reshape(-1, 2, 2)
     estimate = {**none, "value": float(fitted[1])}
-    if groups > 2:
-        variance = (bread @ (scores.T @ scores) @ bread)[1, 1] * groups / (groups - 1)
-        half = float(t.ppf(0.975, groups - 2) * np.sqrt(variance))
+    if groups > 2 and np.linalg.det(left).min() > SUREST * np.linalg.det(curvature):
+        moves = np.linalg.solve(left, scores[:, :, None])[:, 1, 0]
+        half = float(t.ppf(0.975, groups - 2) * np.sqrt(np.sum(moves**2) * (groups - 1) / groups))
         estimate |= {"low": estimate["value"] - half, "high": estimate["value"] + half}
     return estimate

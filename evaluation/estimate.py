@@ -191,25 +191,30 @@ def _least_quantile(squares: Floats) -> float:
     return float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
 
 
-def value_interval(value: float, samples: Floats, clusters: float = math.inf) -> Interval:
+def value_interval(value: float, samples: Floats, clusters: int) -> Interval:
     """Take the percentile interval of a value whose error in a resample is not known.
 
-    It is widened to hold its value. Where all ``samples``, ``[B]``, have the value itself they show
-    no spread, and the ends are nan. With ``C`` clusters it is stretched by Student's quantile over
-    the normal one and by ``sqrt(C / (C - 1))``, by which resamples of few clusters spread too
-    little.
+    It is stretched by :func:`few_clusters_stretch` and widened to hold its value. Where all
+    ``samples``, ``[B]``, have the value itself they show no spread, and the ends are nan.
     """
-    from scipy.special import stdtrit  # slow to import, and most commands need none
-
     interval = percentile_interval(samples)
     # Sums of equal numbers in another order differ in their last digits.
     if np.allclose(interval, value, rtol=1e-9, atol=1e-12):
         return NO_INTERVAL
-    stretch = 1.0
-    if clusters < math.inf:
-        stretch = float(stdtrit(clusters - 1, 0.975)) / Z_95 * math.sqrt(clusters / (clusters - 1))
+    stretch = few_clusters_stretch(clusters)
     low, high = (value + stretch * (end - value) for end in interval)
     return Interval(float(np.minimum(low, value)), float(np.maximum(high, value)))
+
+
+def few_clusters_stretch(clusters: int) -> float:
+    """Compute how much wider few clusters make an interval than the quantiles of their resamples.
+
+    That is Student's quantile over the normal one, and ``sqrt(C / (C - 1))``, by which resamples of
+    ``C`` clusters spread too little.
+    """
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
+    return float(stdtrit(clusters - 1, 0.975)) / Z_95 * math.sqrt(clusters / (clusters - 1))
 
 
 def mean(

@@ -110,6 +110,8 @@ class Metric:
     """Mark of a share of ``items``. Its interval is Wilson's, widened for clusters."""
     is_biased: bool = False
     """Mark of a measure to which chance can only add, such as ECE, and which so has no interval."""
+    is_less_accuracy: bool = False
+    """Mark of the overconfidence, whose interval must allow for errors that no row shows."""
     bounds: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest value that it can have."""
 
@@ -160,7 +162,25 @@ class TallyDraws:
         n = float(items(self.draws.total))
         if metric.is_biased:
             return {"value": float(value(self.draws.total)), **NO_INTERVAL._asdict(), "n": int(n)}
-        return self.draws.estimate(value, n, metric.bounds)
+        found = self.draws.estimate(value, n, metric.bounds)
+        return self._with_unseen_errors(found) if metric.is_less_accuracy else found
+
+    def _with_unseen_errors(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Widen the interval of the overconfidence, as resamples of right rows show no wrong ones.
+
+        No end is nearer than by the accuracy that ``design_bounds`` allows a judge without an
+        error, or one that is never right, on the same clusters.
+        """
+
+        def items(sums: Floats) -> Floats:
+            return Tally(self.labels, sums).with_confidence
+
+        unseen = self.draws.rate(lambda sums: np.zeros(sums.shape[:-1]), items)["high"]
+        total = self.total
+        confidence = float(metrics.ratio(total.calibration[1::3].sum(), total.with_confidence))
+        low = np.fmin(found["low"], confidence - unseen)
+        high = np.fmax(found["high"], confidence - 1 + unseen)
+        return found | {"low": float(low), "high": float(high)}
 
 
 def _false_positive_rate(tally: Tally) -> Floats:
@@ -209,7 +229,10 @@ METRICS: Mapping[str, Metric] = {
         is_biased=True,
     ),
     "overconfidence": Metric(
-        attrgetter("overconfidence"), attrgetter("with_confidence"), bounds=(-1.0, 1.0)
+        attrgetter("overconfidence"),
+        attrgetter("with_confidence"),
+        is_less_accuracy=True,
+        bounds=(-1.0, 1.0),
     ),
     "brier": Metric(attrgetter("brier"), attrgetter("with_posterior"), bounds=(0.0, 2.0)),
     "nll": Metric(attrgetter("nll"), attrgetter("with_posterior"), bounds=(0.0, math.inf)),

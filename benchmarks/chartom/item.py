@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
@@ -58,7 +58,7 @@ class ChartomItem(BaseModel):
     unit: str = ""
     manipulation: str = ""
     """Name of the planted manipulation; empty on original charts."""
-    hmi: float | None = None
+    hmi: float | None = Field(default=None, ge=0, le=1)
     alternatives: tuple[float, ...] = ()
     human_answers: tuple[float | str | tuple[str, ...] | None, ...] = ()
     fact_response: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,9 @@ from evaluation.metrics import confusion_matrix, ratio
 from evaluation.outcomes import full_label
 from evaluation.ranking.bradley_terry import order_probabilities
 from judging.errors import CustosError, FieldError
+
+MAX_ROWS = 10
+"""Most row numbers that an error lists."""
 
 
 def corrected_scores(model: GradedModel) -> dict[str, Any]:
@@ -67,7 +70,8 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     """
     items = ScoredItems.of(model.benchmark, model.rows, measure)
     scored, full = list(items.scores.values()), items.full
-    human, drawn = human_scores(model, measure), _probabilities(model)
+    human = human_scores(model, measure)
+    drawn = sampling_probabilities(model.people, model.benchmark.item_id, human)
 
     def column(by_id: Mapping[str, float]) -> Floats:
         return np.array([by_id.get(score.id, np.nan) for score in scored])
@@ -100,23 +104,31 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     return corrected
 
 
-def _probabilities(model: GradedModel) -> dict[str, float]:
-    return sampling_probabilities(model.people, model.benchmark.item_id)
-
-
-def sampling_probabilities(people: Iterable[Row], id_field: str) -> dict[str, float]:
+def sampling_probabilities(
+    people: Iterable[Row], id_field: str, labelled: Collection[str]
+) -> dict[str, float]:
     """Read the probability with which each item was drawn for people, by id.
 
-    Raise ``FieldError`` if one is no number.
+    Raise ``FieldError`` if one is no number, or only some of the ``labelled`` items have one: how
+    much the others stand for, nobody knows.
     """
     drawn: dict[str, float] = {}
-    for row in people:
+    missing: list[int] = []
+    for number, row in enumerate(people, 1):
         key, given = str(row.get(id_field)), row.get(SAMPLING_PROBABILITY)
+        if given in (None, ""):
+            missing += [number] if key in labelled else []
+            continue
         try:
-            drawn |= {} if given in (None, "") else {key: float(given)}
+            drawn[key] = float(given)
         except (TypeError, ValueError):
             fault = f"'{given}' is no number"
             raise FieldError(SAMPLING_PROBABILITY, fault, f"item '{key}' of people") from None
+    if drawn and missing:
+        first = ", ".join(map(str, missing[:MAX_ROWS])) + ", ..." * (len(missing) > MAX_ROWS)
+        fault = "a label and no probability; others have one"
+        place = f"row{'s' * (len(missing) > 1)} {first} of people"
+        raise FieldError(SAMPLING_PROBABILITY, fault, place)
     return drawn
 
 
@@ -347,7 +359,8 @@ class _SampledByPeople:
 
     def __init__(self, model: GradedModel, power: float) -> None:
         scored = list(ScoredItems.of(model.benchmark, model.rows).scores.values())
-        people, drawn = human_scores(model), _probabilities(model)
+        people = human_scores(model)
+        drawn = sampling_probabilities(model.people, model.benchmark.item_id, people)
         full = model.benchmark.full_score  # scores are shares, as those of other models
         rows = []
         for score in scored:

@@ -150,8 +150,9 @@ class Tournament:
             ratings.append(bradley_terry(results, clusters))
         is_same = np.array([first == second for _, (first, second) in kept])
         same_outcome = share(is_same, np.ones_like(is_same), clusters)
+        agreement = ranking_agreement(*ratings, len(np.unique(clusters)))
         cleaned: dict[str, Any] = without_nan(
-            {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(kept)}
+            {**agreement, "same_outcome": same_outcome, "matches": len(kept)}
         )
         return cleaned
 
@@ -180,7 +181,7 @@ class Tournament:
                 raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
             by_id[key] = HALF_POINTS[outcome]
         decided, results, clusters = _decided(self.matches, map(_outcome, self.verdicts))
-        drawn = sampling_probabilities(rows, "id")
+        drawn = sampling_probabilities(rows, "id", by_id)
         labels, chances = (
             np.array([of_match.get(match.request.id, np.nan) for match in decided])
             for of_match in (by_id, drawn)

@@ -13,8 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Draws, share_of_columns, value_interval
-from evaluation.intervals import RESAMPLES, Floats, Ints, Mask, cluster_sums, resample_clusters
+from evaluation.estimate import Draws, few_clusters_stretch, share_of_columns
+from evaluation.intervals import (
+    NO_INTERVAL,
+    RESAMPLES,
+    Z_95,
+    Floats,
+    Ints,
+    Mask,
+    cluster_sums,
+    resample_clusters,
+)
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
@@ -264,7 +273,8 @@ def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[st
     scores may truly be, as resamples of the best estimate of them, ``[B, m]``; rows with a nan are
     left out, and ties are put in order at random. The draws were made from ``clusters`` questions:
     a coin would speak for one of two models on all ``C`` of them with probability ``2 ** -C``, and
-    nothing is said to be surer.
+    nothing is said to be surer. The best of many that are close looks better than it is, so draws
+    of four models or more are :func:`drawn_together` first.
 
     ``same_order`` is the share of draws with the whole order, as ``(k + 1) / (B + 2)``,
     ``same_winner`` that with the best model; ``None`` without draws, or with a tie in the judged
@@ -273,6 +283,7 @@ def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[st
     known = drawn[~np.isnan(drawn).any(axis=-1)]
     if not len(known):
         return {"same_order": None, "same_winner": None}
+    known = drawn_together(known)
     ranked = np.argsort(-judged, kind="stable")
     scores = judged[ranked]
     # Sums of equal numbers in another order differ in their last digits.
@@ -292,8 +303,32 @@ def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[st
     }
 
 
-def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
+def drawn_together(drawn: Floats) -> Floats:
+    """Shrink draws of four models or more as far as chance alone accounts for their spread.
+
+    What is left are draws of the true scores, where these are normal about a common mean (James &
+    Stein 1961; their spread is estimated by that of the scores less the noise). Three models or
+    fewer do not tell their spread. Shape ``[B, m]``.
+    """
+    models, centre = drawn.shape[1], drawn.mean(axis=0)
+    if models < 4:
+        return drawn
+    moves = drawn - centre
+    noise, spread = moves.var(axis=1, ddof=1).mean(), centre.var(ddof=1)
+    chance = float(ratio(noise, spread)) * (models - 3) / (models - 1)
+    kept = max(0.0, 1 - chance) if spread else 0.0
+    return np.asarray(centre.mean() + kept * (centre - centre.mean()) + np.sqrt(kept) * moves)
+
+
+def ranking_agreement(first: Ratings, second: Ratings, clusters: int) -> dict[str, Any]:
     """Compute Kendall's tau-b of two rankings of the same models, or answering systems.
+
+    The interval holds that of the orders on all questions such as these, of which there are
+    ``clusters`` here. Correlations of resamples do not tell it: chance alone puts close models in
+    some order, and keeps it through the resamples. So two models have an order in a ranking only
+    where they are apart by more than chance moves any two models of either ranking, in standard
+    errors (Mogstad, Romano, Shaikh & Wilhelm 2024). Two that have none in one of the rankings may
+    agree or not.
 
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
     ``bradley_terry`` with the same ``clusters`` and seed are. Beside the estimate the result has
@@ -303,14 +338,40 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     if first.names != second.names or len(first.resampled) != len(second.resampled):
         raise CustosError("the rankings are not of the same models with as many resamples")
     value = float(kendall_tau_b(first.values, second.values))
-    resampled = kendall_tau_b(first.resampled, second.resampled)
+    low, high = NO_INTERVAL
+    if clusters > 1 and not np.isnan(value):
+        in_errors, farthest = zip(_apart(first, clusters), _apart(second, clusters), strict=True)
+        reach = max(Z_95, np.quantile(np.maximum(*farthest), 0.95, method="higher"))
+        reach *= few_clusters_stretch(clusters)
+        of_first, of_second = (np.sign(apart) * (np.abs(apart) > reach) for apart in in_errors)
+        agreement = of_first * of_second
+        low, high = (float(np.mean(np.where(agreement, agreement, end))) for end in (-1, 1))
+    exists = ~np.isnan(first.resampled[:, 0] + second.resampled[:, 0])
     return {
         "value": value,
-        **value_interval(value, resampled)._asdict(),
+        "low": low,
+        "high": high,
         "n": len(first.names),
         "ceiling": sampling_ceiling(second.values, second.resampled),
-        "draws": int((~np.isnan(resampled)).sum()),
+        "draws": int(exists.sum()),
     }
+
+
+def _apart(ranking: Ratings, clusters: int) -> tuple[Floats, Floats]:
+    """Compute how far every two models are apart, and how far chance moves any two, in errors.
+
+    No standard error is less than as if one cluster of those alike had said the reverse. Where a
+    resample has no ranking, chance may move it anywhere. Shapes ``[pairs]`` and ``[B]``.
+    """
+    left, right = np.triu_indices(len(ranking.names), k=1)
+    apart = ranking.values[left] - ranking.values[right]
+    moves = ranking.resampled[:, left] - ranking.resampled[:, right] - apart
+    exists = ~np.isnan(moves).any(axis=1)
+    errors = np.sqrt(np.sum(moves[exists] ** 2, axis=0) / max(1, exists.sum()))
+    errors = np.maximum(errors, 2 * np.abs(apart) / clusters)
+    farthest = np.full(len(moves), np.inf)
+    farthest[exists] = np.nan_to_num(ratio(np.abs(moves[exists]), errors)).max(axis=1)
+    return np.nan_to_num(ratio(apart, errors)), farthest
 
 
 def answerer_of(example: LabelledExample) -> str | None:
@@ -363,6 +424,7 @@ def rank_answerers(
     tau = ranking_agreement(
         Ratings(tuple(names), judge, judge_resampled),
         Ratings(tuple(names), people, people_resampled),
+        len(draws.sums),
     )
     del tau["draws"]
     return {

@@ -13,9 +13,10 @@ WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
 FEW_QUESTIONS = 30
 """Below this number of questions, intervals of 95 % hold the truth less often."""
-COVERAGE = 0.7
+COVERAGE = 0.6
 """Lowest share of simulated cases in which an interval on 5 to 20 questions held the truth: that of
-Brier score and likelihood where one row in a hundred is wrong. Others did in .9 or nearly so."""
+the kappa of two people on ten rows with a rare label. Those of Brier score and likelihood where one
+row in a hundred is wrong did in .7, and others in .9 or nearly so."""
 KNOWN_QUESTIONS = 5
 """Fewest questions that were simulated."""
 TESTABLE_QUESTIONS = 6
@@ -43,6 +44,13 @@ def cautions(report: Mapping[str, Any]) -> list[str]:
             f"The rows were drawn with probabilities from {drawn['lowest']:.3g} to "
             f"{drawn['highest']:.3g}, and all other figures count each once. Over the rows that "
             f"they were drawn from, the accuracy is {with_interval(drawn['accuracy'])}."
+        )
+    if drawn := report["drawn_in_part"]:
+        more = ", ..." if report["n"] - drawn["n"] > len(drawn["ids"]) else ""
+        found.append(
+            f"{drawn['n']:,} of {rows} have a `sampling_probability` and the others (id "
+            f"{', '.join(drawn['ids'])}{more}) none: how many rows each of these stands for is not "
+            "known, so all figures count each row once."
         )
     accuracy, questions = report["metrics"]["accuracy"], report["questions_scored"]
     scored = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"

@@ -40,6 +40,7 @@ from evaluation.measure import (
     slice_metrics,
 )
 from evaluation.outcomes import (
+    MAX_IDS,
     Outcomes,
     check_scored,
     full_label,
@@ -166,6 +167,7 @@ def build_report(
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
         "untrained_mode": sum(map(is_in_untrained_mode, verdicts)),
         "unequally_drawn": _unequally_drawn(examples, judge),
+        "drawn_in_part": _drawn_in_part(examples),
         "needs_review": sum(verdict.needs_review for verdict in verdicts),
         "judge_names": sorted({v.judge_name for v in verdicts if v.judge_name}),
         "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
@@ -195,6 +197,16 @@ def _unequally_drawn(examples: Sequence[LabelledExample], judge: Outcomes) -> di
         found = corrected_rate(right, right, probabilities=chances, groups=judge.clusters)
         weighted = found.labelled._asdict()
     return {"lowest": lowest, "highest": highest, "accuracy": weighted}
+
+
+def _drawn_in_part(examples: Sequence[LabelledExample]) -> dict[str, Any] | None:
+    """Count the rows with a known chance of being drawn (``n``); list ``ids`` of the first others.
+
+    ``None`` where all rows have one, or none has.
+    """
+    others = [each.id for each in examples if each.sampling_probability is None]
+    known = len(examples) - len(others)
+    return {"n": known, "ids": others[:MAX_IDS]} if known and others else None
 
 
 def write_report(report: dict[str, Any], out_dir: Path) -> None:

@@ -50,6 +50,17 @@ def load(path: Path, *rows: dict[str, Any]) -> list[dict[str, Any]]:
     return CHARTOM.load(str(write(path / "items.json", list(rows))))
 
 
+@pytest.mark.parametrize("figure", [-0.01, 1.01, 20, math.nan, math.inf])
+def test_an_hmi_that_is_no_share_is_reported_with_its_row(figure: float, tmp_path: Path) -> None:
+    with pytest.raises(FieldError) as error:
+        load(tmp_path, item(), misleading(hmi=figure))
+    assert (error.value.field, error.value.location.endswith("row 'P1_2'")) == ("hmi", True)
+    people = [{"id": "P1_1", "hmi": figure}]
+    graded = [CHARTOM.graded_row(item(mind_response="0.5. It looks odd."), [])]
+    with pytest.raises(FieldError, match="P1_1.*hmi"):
+        corrected_score(GradedModel(CHARTOM, graded, people=people), MIND_ERROR)
+
+
 @pytest.mark.parametrize(
     ("response", "is_right"), [("1.2 million bags", True), ("6", False), (" ", False)]
 )

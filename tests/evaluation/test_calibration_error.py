@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from scipy.stats import t
 
 from evaluation.calibration_error import (
     calibration_columns,
@@ -120,3 +121,39 @@ def test_without_a_finite_slope_there_is_none(right: np.ndarray) -> None:
     parted = slope(np.where(right, 0.9, 0.2), right, np.arange(9))
     assert np.isnan([parted["value"], parted["low"], parted["high"]]).all()
     assert np.isnan(chance_band(np.full(9, np.nan), right, np.arange(9))["mean"])
+
+
+def test_the_interval_of_a_slope_leaves_out_each_question_in_turn() -> None:
+    """One step of Newton's method from the fit goes nearly all the way to the fit without it."""
+    rng = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(40), 5)
+    stated = rng.uniform(0.55, 0.95, 40)[clusters]
+    right = rng.random(200) < stated
+    found = slope(stated, right, clusters)
+    without = [
+        slope(stated[rows], right[rows], clusters[rows])["value"]
+        for rows in (clusters != number for number in range(40))
+    ]
+    spread = np.sum((np.array(without) - found["value"]) ** 2) * 39 / 40
+    expected = float(t.ppf(0.975, 38) * np.sqrt(spread))
+    assert (found["high"] - found["low"]) / 2 == pytest.approx(expected, rel=0.03)
+
+
+def test_a_question_that_alone_decides_the_slope_leaves_no_interval() -> None:
+    """All others state one confidence."""
+    clusters = np.repeat(np.arange(4), 4)
+    stated = np.where(clusters < 3, 0.7, np.tile([0.6, 0.9, 0.8, 0.6], 4))
+    right = np.tile([True, True, False, True], 4)
+    found = slope(stated, right, clusters)
+    assert not np.isnan(found["value"]) and np.isnan([found["low"], found["high"]]).all()
+
+
+def test_the_interval_of_a_slope_holds_it_where_questions_differ_in_confidence() -> None:
+    rng, held, fitted = np.random.default_rng(1), 0, 0
+    clusters = np.repeat(np.arange(5), 20)
+    for _ in range(300):
+        stated = rng.uniform(0.55, 0.95, 5)[clusters]
+        found = slope(stated, rng.random(100) < stated, clusters)
+        fitted += not np.isnan(found["low"])
+        held += found["low"] <= 1 <= found["high"]
+    assert fitted > 290 and held >= 0.94 * fitted  # by the sandwich variance .88

@@ -229,3 +229,23 @@ def test_an_interval_ends_where_the_metric_does(
     """Two runs: t(.975, 1) = 12.7062, so that the half-width is 6.3531 times their distance."""
     found = seed_statistics([_report(**{metric: value}) for value in values])[metric]
     assert (found["low"], found["high"]) == expected
+
+
+def test_overconfidence_allows_for_errors_that_no_row_shows() -> None:
+    """Of 25 rows of a calibrated judge that is nearly sure, most files hold no error."""
+    rng, held, all_right = np.random.default_rng(0), 0, 0
+    for _ in range(40):
+        stated = rng.uniform(0.95, 0.999, 25)
+        right = rng.random(25) < stated
+        outcomes = Outcomes(
+            labels=("Correct", "Wrong"),
+            human=np.zeros(25, dtype=np.int64),
+            predicted=np.where(right, 0, 1),
+            probabilities=np.full((25, 2), np.nan),
+            confidence=stated,
+            clusters=np.repeat(np.arange(5), 5),
+        )
+        found = measure(outcomes, ("overconfidence",))["overconfidence"]
+        held += found["low"] <= 0 <= found["high"]
+        all_right += bool(right.all())
+    assert all_right > 10 and held == 40

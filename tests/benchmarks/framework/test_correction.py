@@ -80,6 +80,20 @@ def test_the_correction_is_that_of_the_labels(is_random: bool) -> None:
     assert (found["metric"], found["unscored"]) == ("score", 0)
 
 
+def test_grades_of_which_some_have_no_probability_are_named_by_their_rows() -> None:
+    """Nobody knows how many items such a grade stands for; a row without a grade needs none."""
+    model = replace(graded(1), random_sample=False)
+    people = [{**row, "sampling_probability": 0.5} for row in model.people]
+    people[4:6] = model.people[4:6]
+    people[9] = {"id": people[9]["id"]}
+    with pytest.raises(FieldError) as error:
+        corrected_score(replace(model, people=people))
+    assert error.value.field == "sampling_probability"
+    assert error.value.location == "rows 5, 6 of people"
+    people[4:6] = [{**row, "sampling_probability": 0.5} for row in model.people[4:6]]
+    assert corrected_score(replace(model, people=people))["labelled"]["n"] == 59
+
+
 def test_labels_of_unknown_sampling_correct_nothing_but_show_the_agreement() -> None:
     model = graded(1)
     assert "not_corrected" not in build_table(model)

@@ -91,7 +91,7 @@ def test_two_judges_rankings_agree_or_not() -> None:
     verdicts = [verdict(str(label)) for label in labels]
     turned = [verdict("B" if label == "A" else "A") for label in labels]
     same = Tournament(matches, verdicts).compare(verdicts)
-    assert (same["value"], same["low"], same["high"], same["n"]) == (1, None, None, 3)
+    assert (same["value"], same["low"], same["high"], same["n"]) == (1, 1, 1, 3)
     other = Tournament(matches, verdicts).compare(turned)
     assert (other["value"], other["matches"]) == (-1, 180)
     assert (same["same_outcome"]["value"], other["same_outcome"]["value"]) == (1, 0)

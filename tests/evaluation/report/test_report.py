@@ -265,6 +265,16 @@ def test_rows_that_were_drawn_unequally_are_weighed_in_a_caution() -> None:
     assert build_report(alike, verdicts, seconds=1, command="")["unequally_drawn"] is None
 
 
+def test_rows_of_which_some_have_no_probability_are_not_weighed_without_a_word() -> None:
+    examples, verdicts = evaluation(questions=20)
+    examples[:50] = [row.model_copy(update={"sampling_probability": 0.2}) for row in examples[:50]]
+    made = build_report(examples, verdicts, seconds=1, command="")
+    assert made["unequally_drawn"] is None
+    assert made["drawn_in_part"] == {"n": 50, "ids": ["50", "51", "52", "53", "54"]}
+    [text] = [text for text in made["cautions"] if "sampling_probability" in text]
+    assert text.startswith("50 of 60 rows") and "id 50, 51" in text
+
+
 def answers_with_few_wrong(
     questions: int, wrong: int, answers: int
 ) -> tuple[list[LabelledExample], list[Verdict]]:
