@@ -3,7 +3,7 @@
 import re
 
 from judging.rules.answer_options import lettered, option_named, options_of, with_letter
-from judging.rules.final_answers import final_answer
+from judging.rules.final_answers import final_answers
 from judging.rules.mathematics import is_asked, is_long_to_read, same_mathematics
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
@@ -101,8 +101,20 @@ class HiEvalQuickScore(HiEvalTask):
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
         """Decide a final answer that is a listed option and no more, or is mathematics."""
-        final = final_answer(request.response)
+        final = _final_answer(request)
         return _ruled_option(request, final) or _ruled_mathematics(request, final)
+
+
+def _final_answer(request: JudgeRequest) -> str | None:
+    """Return the last text given as final answer if all are one: an option or a value."""
+    *others, last = final_answers(request.response) or (None,)
+    named = option_named(last or "", options_of(request))
+    are_one = all(
+        (named is not None and option_named(other, options_of(request)) == named)
+        or same_mathematics(other, last)
+        for other in others
+    )
+    return last if are_one else None
 
 
 def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:

@@ -234,6 +234,13 @@ CITIES = ("Sydney", "Perth")
         (("Perth",), CITIES, WORK + "**Perth (B)**", "Correct"),
         (("Perth",), CITIES, WORK + "Perth (A)", None),
         (("Perth",), CITIES, "It may be A.\n\nAnswer: B or A", None),
+        (("Perth",), CITIES, WORK + "So the answer is A) Sydney.\n\nAnswer: A", "Wrong"),
+        (("Perth",), CITIES, WORK + "So the answer is B) Perth.\n\nAnswer: A", None),
+        (("1/2",), (), WORK + "It is $\\boxed{\\frac12}$.\n\nAnswer: 0.5", "Correct"),
+        (("1/2",), (), WORK + "It is $\\boxed{1/2}$.\n\nAnswer: 0.7", None),
+        (("1/2",), (), WORK + "Answer: 0.6\n\nI look again.\n\nAnswer: 0.7", None),
+        (("80 cm",), (), WORK + r"The rod is \(\boxed{800}\) mm.", "Correct"),
+        (("80 cm",), (), WORK + r"The rod is \(\boxed{100}\) cm.", "Wrong"),
     ],
 )
 def test_final_answers_in_mathematics_and_of_options(
