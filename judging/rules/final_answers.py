@@ -20,8 +20,9 @@ _LABEL = re.compile(
 )
 """What announces a final answer; at the end of a line, the answer is in the lines below."""
 _LEAD = re.compile(
-    r"[\s*_#>]{0,12}(?:(?:so|thus|hence|therefore)\b,?[ \t]{0,3})?(?:(?:the|my)[ \t]{1,3})?"
-    r"|[\s*_#>]{0,12}(?:所以|因此|故|综上)?[，,]?",
+    r"[\s*_#>]{0,12}(?:(?:so|thus|hence|therefore|based on (?:the|this|that)(?: [a-z]{1,15}){1,2})"
+    r"\b,?[ \t]{0,3})?(?:(?:the|my)[ \t]{1,3})?"
+    r"|[\s*_#>]{0,12}(?:所以|因此|故|综上|根据(?:以上|上述)?(?:分析|推理|计算))?[，,]?",
     re.IGNORECASE,
 )
 """What may stand before a label in its sentence; "He denied it: Answer: 3" announces nothing."""
@@ -59,7 +60,8 @@ _SENTENCE_MARKS = tuple(".!?:;。！？：；")
 _ITEM = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)])\s")
 """A dash and a space may begin an item or a negative number."""
 _UNIT = re.compile(
-    r"(?:[ $)]|\\[)\],;: ]){0,6}(?:\\(?:text|mathrm)\s?\{\s*([a-z]{1,15})\s*\}|([a-z]{1,15}|\\?%))(?![\w^{])"
+    r"(?:[ $)]|\\[)\],;: ]){0,6}"
+    r"(?:\\(?:text|mathrm)\s?\{\s*([a-z]{1,15})\s*\}|([a-z]{1,15}|\\?%))(?![\w^{])"
 )
 """A unit behind a box."""
 _STEP = re.compile(r"\A\W{0,9}step \d{1,2}[:：]", re.IGNORECASE)

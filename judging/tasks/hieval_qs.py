@@ -2,7 +2,14 @@
 
 import re
 
-from judging.rules.answer_options import lettered, option_named, options_of, with_letter
+from judging.rules.answer_options import (
+    classes_of,
+    lettered,
+    option_named,
+    options_of,
+    spelled,
+    with_letter,
+)
 from judging.rules.final_answers import final_answers
 from judging.rules.mathematics import is_asked, is_long_to_read, same_mathematics
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
@@ -100,9 +107,13 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is a listed option and no more, or is mathematics."""
+        """Decide a final answer that is a listed option or class and no more, or is mathematics."""
         final = _final_answer(request)
-        return _ruled_option(request, final) or _ruled_mathematics(request, final)
+        return (
+            _ruled_option(request, final)
+            or _ruled_class(request, final)
+            or _ruled_mathematics(request, final)
+        )
 
 
 def _final_answer(request: JudgeRequest) -> str | None:
@@ -132,6 +143,16 @@ def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
         label = CORRECT if is_whole else PARTIAL
     option = lettered(named, options[named])
     return Ruling("scored", label, f"decided by rule: the response is option {option}")
+
+
+def _ruled_class(request: JudgeRequest, final: str | None) -> Ruling | None:
+    """Decide a final answer that is one of the classes listed in the question, as is the truth."""
+    given, right = spelled(final or ""), set(map(spelled, request.references))
+    is_single = len(right) == 1 or request.reference_mode != "all"
+    if not is_single or not right | {given} <= classes_of(request.question):
+        return None
+    label = CORRECT if given in right else WRONG
+    return Ruling("scored", label, f"decided by rule: the class is {given}")
 
 
 def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:

@@ -267,6 +267,8 @@ UNSURE = [
         (WORK + "The answer is .7.", ".7"),
         (r"The larger root is $x = (\boxed{7})$", "7"),
         (r"Thus \[ \therefore\quad \boxed{7} \]", "7"),
+        ("I add 1.\n\nBased on this analysis, the correct answer is:\n\nAnswer: 7", "7"),
+        ("根据以上分析，正确答案是 7。", "7"),
         (WORK + r"It is \(\boxed{7}\) cm.", "7 cm"),
         (WORK + r"It is $\boxed{7}\text{ cm}$.", "7 cm"),
         (WORK + r"It is $\boxed{7}\%$.", r"7 \%"),

@@ -249,6 +249,29 @@ def test_final_answers_in_mathematics_and_of_options(
     assert ruled(references, response, choices=choices) == label
 
 
+@pytest.mark.parametrize(
+    ("question", "reference", "response", "label"),
+    [
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", WORK + "Answer: Ham", "Correct"),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", r"\boxed{\text{spam}}", "Wrong"),
+        ("Is it spam? Answer with one of spam or ham.\n\nHi", "ham", "**spam**", "Wrong"),
+        ("属于哪类？\n标签：财经, 科技", "科技", "答案：财经", "Wrong"),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", "Answer: A", None),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", "Answer: not spam", None),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "no spam", "Answer: spam", None),
+        ("Is this spam, ham or neither?", "ham", "Answer: spam", None),
+    ],
+)
+def test_listed_classes(question: str, reference: str, response: str, label: str | None) -> None:
+    assert ruled((reference,), response, question=question) == label
+
+
+def test_several_right_classes() -> None:
+    question = "Which topics?\nLabels: sports, science, politics"
+    given = {"question": question, "reference_mode": "all"}
+    assert ruled(("sports", "science"), "Answer: sports", **given) is None
+
+
 TWO = "If $x + y = 7$ and $y = 2$, what is $x$?"
 
 
