@@ -46,6 +46,8 @@ _CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_AL
 
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
+_EXPRESSION = re.compile(r"[\w})]\s*[-+*/^<>=≤≥]|\\[A-Za-z]")
+
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
 
@@ -179,7 +181,16 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
         and any(mark in text for text in (final, *references) for mark in ",;{")
     )
     if True in results:
+        # "Simplify 2x + 3x" is not answered by "2x + 3x", which has the value of 5x.
+        is_repeated = _EXPRESSION.search(final) and _bare(final) in _bare(request.question)
+        if is_repeated and _bare(final) not in map(_bare, references):
+            return None
         return Ruling("scored", CORRECT, "decided by rule: the values are equal")
     if results == {False} and not may_be_near:
         return Ruling("scored", WRONG, "decided by rule: the values differ")
     return None
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces and the marks of formulas."""
+    return re.sub(r"[\s$]|\\[()\[\]]", "", text)
