@@ -46,7 +46,7 @@ _CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_AL
 
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
-_EXPRESSION = re.compile(r"[\w})]\s*[-+*/^<>=≤≥]|\\[A-Za-z]")
+_EXPRESSION = re.compile(r"[\w})]\s*[-+*=<>≤≥]")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 

@@ -295,6 +295,7 @@ TWO = "If $x + y = 7$ and $y = 2$, what is $x$?"
         ("Simplify $2x + 3x - 1$.", "5x - 1", r"\boxed{2x+3x - 1}", None),
         ("Simplify $2x + 3x - 1$.", "5x - 1", r"\boxed{(2 + 3)x - 1}", "Correct"),
         ("Simplify $2x + 3x - 1$.", "5x - 1", r"\boxed{2x + 3x}", "Wrong"),
+        ("What is $\\frac{2}{2} - \\frac{1}{2}$?", "1/2", r"\boxed{\frac{1}{2}}", "Correct"),
         ("Is $2x + 1$ simple?", "2x + 1", r"\boxed{2x + 1}", "Correct"),
         ("Find f(x) if f(0) = 1.", "2x + 1", "f(x) = 2x + 1", "Correct"),
         ("Find f(x) if f(0) = 1.", "2x + 1", "g(x) = 2x + 1", None),
