@@ -120,14 +120,15 @@ class HiEvalQuickScore(HiEvalTask):
 
 def _final_answer(request: JudgeRequest) -> str | None:
     """Return the last text given as final answer if all are one: an option or a value."""
-    *others, last = final_answers(request.response) or (None,)
-    named = option_named(last or "", options_of(request))
+    *others, last = final_answers(request.response) or ("",)
+    options = options_of(request)
+    named = option_named(last, options)
     are_one = all(
-        (named is not None and option_named(other, options_of(request)) == named)
+        (named is not None and option_named(other, options) == named)
         or same_mathematics(other, last)
         for other in others
     )
-    return last if are_one else None
+    return (last or None) if are_one else None
 
 
 def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
