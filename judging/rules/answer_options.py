@@ -111,7 +111,7 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
     """
     if not choices:
         return None
-    plain, texts = _spelled(text), _all_spelled(tuple(choices))
+    plain, texts = spelled(text), _all_spelled(tuple(choices))
     announced = None if plain in texts else _ANNOUNCEMENT.match(plain)
     numbered = _NUMBERED.fullmatch(plain) if announced else None
     if announced and announced.end() < len(plain):
@@ -121,11 +121,11 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
     if match := alone or _LETTER_AND_TEXT.fullmatch(plain):
         index = ord(match[1].upper()) - ord("A")
         is_listed = index < len(choices)
-        if is_listed and (alone or _spelled(match[2]) == texts[index]):
+        if is_listed and (alone or spelled(match[2]) == texts[index]):
             named.add(index)
             named |= {other for other, choice in enumerate(texts) if choice == texts[index] != ""}
     if (match := _TEXT_AND_LETTER.fullmatch(plain)) and not named:
-        index, before = ord(match[2].upper()) - ord("A"), _spelled(match[1])
+        index, before = ord(match[2].upper()) - ord("A"), spelled(match[1])
         named |= {other for other, choice in enumerate(texts) if choice == before}
         named = {index} if named == {index} else set()
     if alone:
@@ -142,6 +142,22 @@ def options_of(request: JudgeRequest) -> tuple[str, ...]:
     last one ends with its line.
     """
     return request.choices or _listed_in(request.question)
+
+
+_CLASSES = re.compile(
+    r"(?:^(?:labels|classes|categories|标签|类别)[:：]|\b(?:answer|reply|respond) with one of:?)"
+    r"\s?([^\n.。?!:：;()]{3,300})[.。]?$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A closed list of answers without letters."""
+_BETWEEN_CLASSES = re.compile(r"\s?[,，、]\s?(?:(?:and|or)\s)?|\s(?:and|or)\s|或")
+
+
+def classes_of(question: str) -> frozenset[str]:
+    """Find the classes that a question lists as the only answers: ``Labels: spam, ham``."""
+    listed = _CLASSES.findall(question[-_LONGEST:])
+    names = _BETWEEN_CLASSES.split(listed[0].strip()) if len(listed) == 1 else ()
+    return frozenset(map(spelled, names)) - {""}
 
 
 @lru_cache(maxsize=256)  # asked when a request is measured, ruled and shown
@@ -191,7 +207,7 @@ def _letter(text: str) -> str | None:
     return match[1].lower() if match else None
 
 
-def _spelled(text: str) -> str:
+def spelled(text: str) -> str:
     """Return a text in lower case without what stands around it: quotes, stars, a full stop.
 
     Short words keep their case where it may have a meaning: units and symbols.
@@ -204,7 +220,7 @@ def _spelled(text: str) -> str:
 
 @lru_cache(maxsize=16)  # asked for each reference of a request
 def _all_spelled(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_spelled, texts))
+    return tuple(map(spelled, texts))
 
 
 def _folded(word: re.Match[str]) -> str:

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from judging.rules.answer_options import has_doubt, leaves_number_open
+from judging.rules.quantities import parse_unit
 
 _BRACE = re.compile(r"\\f?boxed\s{0,3}\{|\\.|[{}]", re.DOTALL)
 _LABEL = re.compile(
@@ -18,8 +20,9 @@ _LABEL = re.compile(
 )
 """What announces a final answer; at the end of a line, the answer is in the lines below."""
 _LEAD = re.compile(
-    r"[\s*_#>]{0,12}(?:(?:so|thus|hence|therefore)\b,?[ \t]{0,3})?(?:(?:the|my)[ \t]{1,3})?"
-    r"|[\s*_#>]{0,12}(?:所以|因此|故|综上)?[，,]?",
+    r"[\s*_#>]{0,12}(?:(?:so|thus|hence|therefore|based on (?:the|this|that)(?: [a-z]{1,15}){1,2})"
+    r"\b,?[ \t]{0,3})?(?:(?:the|my)[ \t]{1,3})?"
+    r"|[\s*_#>]{0,12}(?:所以|因此|故|综上|根据(?:以上|上述)?(?:分析|推理|计算))?[，,]?",
     re.IGNORECASE,
 )
 """What may stand before a label in its sentence; "He denied it: Answer: 3" announces nothing."""
@@ -56,6 +59,13 @@ _OPERATOR = re.compile(r"(?:[-+/≠^~|%!)}\]\d\\]|\\[A-Za-z]+|(?<![A-Za-z])[A-Za
 _SENTENCE_MARKS = tuple(".!?:;。！？：；")
 _ITEM = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)])\s")
 """A dash and a space may begin an item or a negative number."""
+_UNIT = re.compile(
+    r"(?:[ $)]|\\[)\],;: ]){0,6}"
+    r"(?:\\(?:text|mathrm)\s?\{\s*([a-z]{1,15})\s*\}|([a-z]{1,15}|\\?%))(?![\w^{])"
+)
+"""A unit behind a box."""
+_STEP = re.compile(r"\A\W{0,9}step \d{1,2}[:：]", re.IGNORECASE)
+"""The beginning of a heading such as "Step 4: State the final answer"."""
 _WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
 _LONGEST_BOX = _LONGEST_LINE = 1000
 """Characters of a box or line that are read."""
@@ -65,30 +75,42 @@ _LONGEST_SENTENCE = 200
 """Characters of a sentence that are read before its answer."""
 
 
-def final_answer(response: str) -> str | None:
-    r"""Return the text that a response, without its thoughts, gives as its final answer.
+class _Box(NamedTuple):
+    """A box in a text, with the unit behind it."""
 
-    That is the content of its ``\boxed{}``; else what follows its last ``Answer:``, ``The answer
-    is`` or ``答案是``; else its last line. What it names before and takes back does not count.
+    start: int
+    end: int
+    content: str
+
+
+def final_answers(response: str) -> tuple[str, ...]:
+    r"""Return the texts that a response, without its thoughts, gives as its final answer.
+
+    That is the content of its ``\boxed{}`` and what it announces behind it; else what follows its
+    ``Answer:``, ``The answer is`` or ``答案是``; else its last line. What it names before and takes
+    back does not count. Several texts, the last one last, may still be one answer: ``B. Perth`` and
+    ``B``.
 
     Returns:
-        ``None`` where this is not certain: two different boxes or announced lines, a doubt in the
-        sentence itself, or more text behind it.
+        Nothing where this is not certain: a doubt in the sentence itself, or more text behind it.
     """
     text = _without_courtesies(response)
     boxes, labels = _boxes(text), _labels(text)
-    is_taken_back = False
-    if boxes and labels:  # a doubt about the box, and an answer announced after it
-        end, label = boxes[-1][1], labels[-1][0]
-        is_taken_back = end < label and has_doubt(text[end : min(label, end + _LONGEST_SENTENCE)])
-    if boxes and not is_taken_back:
-        answer = _boxed_answer(text, boxes)
-    elif labels:
-        answer = _announced_answer(text, labels)
+    end = boxes[-1].end if boxes else 0
+    later = [label for label in labels if label[0] > end]
+    if not boxes:
+        answers = _announced_answers(text, labels) if labels else _last_line(text)
+    elif not later:
+        answers = _boxed_answers(text, boxes)
+    elif has_doubt(text[end : min(later[-1][0], end + _LONGEST_SENTENCE)]):  # about the box
+        answers = _announced_answers(text, labels)
     else:
-        answer = _last_line(text)
-    wrapped = _WRAPPED.fullmatch(answer or "")
-    return (wrapped[1] if wrapped else answer) or None
+        start = later[0][0] - len(_sentence_before(text, later[0][0]))
+        boxed, announced = _boxed_answers(text[:start], boxes), _announced_answers(text, later)
+        answers = [*boxed, *announced] if boxed and announced else []
+    plain = [wrapped[1] if (wrapped := _WRAPPED.fullmatch(text)) else text for text in answers]
+    by_letters = {"".join(text.split()): text for text in plain}
+    return tuple(by_letters.values()) if "" not in by_letters else ()
 
 
 def _without_courtesies(response: str) -> str:
@@ -111,38 +133,30 @@ def _labels(text: str) -> list[tuple[int, int]]:
     return labels
 
 
-def _boxed_answer(text: str, boxes: Sequence[tuple[int, int, str]]) -> str | None:
-    start, end, content = boxes[-1]
-    is_last = not text[end:].strip(_AFTER_BOX)
-    sentence = _sentence_before(text, start)
+def _boxed_answers(text: str, boxes: Sequence[_Box]) -> Sequence[str]:
+    last = boxes[-1]
+    is_last = not text[last.end :].strip(_AFTER_BOX)
+    sentence = _sentence_before(text, last.start)
     head = _OPENING.sub("", sentence)
     # Before a box ``-``, ``2``, ``x <`` and "minus" change its value.
     is_joined = _OPERATOR.search(head) or leaves_number_open(head.rpartition(" ")[2])
     is_stated = not has_doubt(sentence) and not is_joined
-    contents = [content for _, _, content in boxes]
-    return content.strip() if is_last and is_stated and _are_one(contents) else None
+    return [box.content for box in boxes] if is_last and is_stated else ()
 
 
-def _announced_answer(text: str, labels: Sequence[tuple[int, int]]) -> str | None:
+def _announced_answers(text: str, labels: Sequence[tuple[int, int]]) -> Sequence[str]:
     before = [_sentence_before(text, start) for start, _ in labels]
-    last, stated = labels[-1], [
+    stated = [
         label for label, lead in zip(labels, before, strict=True) if _LEAD.fullmatch(lead)
     ]  # fmt: skip
     contents = [_content(text, end) for _, end in stated]
-    is_quoted = any(re.search("[:：]", lead) for lead in before)
-    is_last = "\n" not in text[last[1] :].removesuffix("</answer>").strip(_AROUND)
-    return (
-        contents[-1] or None
-        if last in stated
-        and is_last
-        and not is_quoted
-        and _are_one(contents)
-        and not _ITEM.match(contents[-1])
-        else None
-    )
+    is_quoted = any(re.search("[:：]", _STEP.sub("", lead)) for lead in before)
+    is_last = "\n" not in text[labels[-1][1] :].removesuffix("</answer>").strip(_AROUND)
+    is_stated = labels[-1] in stated and is_last and not is_quoted
+    return contents if is_stated and not any(map(_ITEM.match, contents)) else ()
 
 
-def _last_line(text: str) -> str | None:
+def _last_line(text: str) -> Sequence[str]:
     """Return a last line that stands alone: the only one, or one after a sentence and a blank line.
 
     Others may be the last item of a list.
@@ -153,7 +167,7 @@ def _last_line(text: str) -> str | None:
     introduction = _sentence_before(lead, len(lead) - 1) if lead.endswith((":", "：")) else ""
     is_stated = not lead.endswith(("?", "？")) and not has_doubt(introduction)
     answer = line.lstrip(_BEFORE).rstrip(_AROUND)
-    return answer if is_alone and is_stated and not _ITEM.match(line) else None
+    return [answer] if is_alone and is_stated and not _ITEM.match(line) else ()
 
 
 def _content(text: str, start: int) -> str:
@@ -162,18 +176,14 @@ def _content(text: str, start: int) -> str:
     return line.removesuffix("</answer>").rstrip(_AROUND)
 
 
-def _are_one(contents: Sequence[str]) -> bool:
-    return len({"".join(content.split()) for content in contents}) == 1
-
-
 def _sentence_before(text: str, position: int) -> str:
     """Return the beginning of the sentence that goes on at a position."""
     return _SENTENCE_END.split(text[max(0, position - _LONGEST_SENTENCE) : position])[-1]
 
 
-def _boxes(text: str) -> list[tuple[int, int, str]]:
-    r"""Return start, end and content of every ``\boxed{}`` that is closed, outermost ones alone."""
-    boxes: list[tuple[int, int, str]] = []
+def _boxes(text: str) -> list[_Box]:
+    r"""Return every ``\boxed{}`` that is closed, outermost ones alone."""
+    boxes: list[_Box] = []
     opened: list[re.Match[str]] = []
     for brace in _BRACE.finditer(text):
         if brace[0].endswith("{") and brace[0] != r"\{":
@@ -181,8 +191,12 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
         elif brace[0] == "}" and opened:
             opening = opened.pop()
             if opening[0] != "{":
-                while boxes and boxes[-1][0] > opening.start():
+                while boxes and boxes[-1].start > opening.start():
                     boxes.pop()
-                end = min(brace.start(), opening.end() + _LONGEST_BOX)
-                boxes.append((opening.start(), brace.end(), text[opening.end() : end]))
+                content = text[opening.end() : min(brace.start(), opening.end() + _LONGEST_BOX)]
+                unit = _UNIT.match(text, brace.end())
+                if unit and ((word := unit[1] or unit[2]).endswith("%") or parse_unit(word).unit):
+                    boxes.append(_Box(opening.start(), unit.end(), f"{content.strip()} {word}"))
+                else:
+                    boxes.append(_Box(opening.start(), brace.end(), content.strip()))
     return boxes

@@ -2,8 +2,15 @@
 
 import re
 
-from judging.rules.answer_options import lettered, option_named, options_of, with_letter
-from judging.rules.final_answers import final_answer
+from judging.rules.answer_options import (
+    classes_of,
+    lettered,
+    option_named,
+    options_of,
+    spelled,
+    with_letter,
+)
+from judging.rules.final_answers import final_answers
 from judging.rules.mathematics import is_asked, is_long_to_read, same_mathematics
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
@@ -38,6 +45,8 @@ Wording and notation may differ if the meaning is the same."""
 _CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_ALTERNATIVES}
 
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
+
+_EXPRESSION = re.compile(r"[\w})]\s*[-+*=<>≤≥]")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
@@ -100,9 +109,26 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is a listed option and no more, or is mathematics."""
-        final = final_answer(request.response)
-        return _ruled_option(request, final) or _ruled_mathematics(request, final)
+        """Decide a final answer that is a listed option or class and no more, or is mathematics."""
+        final = _final_answer(request)
+        return (
+            _ruled_option(request, final)
+            or _ruled_class(request, final)
+            or _ruled_mathematics(request, final)
+        )
+
+
+def _final_answer(request: JudgeRequest) -> str | None:
+    """Return the last text given as final answer if all are one: an option or a value."""
+    *others, last = final_answers(request.response) or ("",)
+    options = options_of(request)
+    named = option_named(last, options)
+    are_one = all(
+        (named is not None and option_named(other, options) == named)
+        or same_mathematics(other, last)
+        for other in others
+    )
+    return (last or None) if are_one else None
 
 
 def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
@@ -120,6 +146,16 @@ def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
         label = CORRECT if is_whole else PARTIAL
     option = lettered(named, options[named])
     return Ruling("scored", label, f"decided by rule: the response is option {option}")
+
+
+def _ruled_class(request: JudgeRequest, final: str | None) -> Ruling | None:
+    """Decide a final answer that is one of the classes listed in the question, as is the truth."""
+    given, right = spelled(final or ""), set(map(spelled, request.references))
+    is_single = len(right) == 1 or request.reference_mode != "all"
+    if not is_single or not right | {given} <= classes_of(request.question):
+        return None
+    label = CORRECT if given in right else WRONG
+    return Ruling("scored", label, f"decided by rule: the class is {given}")
 
 
 def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:
@@ -146,7 +182,16 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
         and any(mark in text for text in (final, *references) for mark in ",;{")
     )
     if True in results:
+        # "Simplify 2x + 3x" is not answered by "2x + 3x", which has the value of 5x.
+        is_repeated = _EXPRESSION.search(final) and _bare(final) in _bare(request.question)
+        if is_repeated and _bare(final) not in map(_bare, references):
+            return None
         return Ruling("scored", CORRECT, "decided by rule: the values are equal")
     if results == {False} and not may_be_near:
         return Ruling("scored", WRONG, "decided by rule: the values differ")
     return None
+
+
+def _bare(text: str) -> str:
+    """Return a text without spaces and the marks of formulas."""
+    return re.sub(r"[\s$]|\\[()\[\]]", "", text)

@@ -8,7 +8,7 @@ import pytest
 from math_verify import parse, verify
 
 from data_prep.made.mathematics import KINDS, make_problem
-from judging.rules.final_answers import final_answer
+from judging.rules.final_answers import final_answers
 from judging.rules.mathematics import _compared, same_mathematics
 
 EQUAL = [
@@ -205,18 +205,18 @@ COURTESIES = [
     "谢谢！",
 ]
 UNSURE = [
+    r"$\boxed{6}$ or $\boxed{7}$",
+    "Final answer: 6. The final answer is 7.",
     "The answer is 7. Let me know if you think it is 8.",
     "The answer is 7. If you need the other root, it is -7.",
     "The answer is 7. I hope it is not 8.",
     "The answer is 7. I hope it is correct, but I am not sure.",
     "He said: the final answer is 7. I hope it is correct.",
-    "Final answer: 6. The final answer is 7.",
     "Final answer: they deny that the answer is 7.",
     "Thanks!",
-    r"$\boxed{6}$ or $\boxed{7}$",
     r"$\boxed{7}$, but I am not sure",
-    r"\boxed{7} cm",
-    "Answer: 6\n\nLet me check.\n\nAnswer: 7",
+    r"\boxed{7} cm or more",
+    r"\boxed{7} apples",
     "Answer: 7\nAnother answer is 8.",
     "The following is refuted: Answer: 7",
     "They deny it. He wrote: the answer is 7",
@@ -267,11 +267,32 @@ UNSURE = [
         (WORK + "The answer is .7.", ".7"),
         (r"The larger root is $x = (\boxed{7})$", "7"),
         (r"Thus \[ \therefore\quad \boxed{7} \]", "7"),
+        ("I add 1.\n\nBased on this analysis, the correct answer is:\n\nAnswer: 7", "7"),
+        ("根据以上分析，正确答案是 7。", "7"),
+        (WORK + r"It is \(\boxed{7}\) cm.", "7 cm"),
+        (WORK + r"It is $\boxed{7}\text{ cm}$.", "7 cm"),
+        (WORK + r"It is $\boxed{7}\%$.", r"7 \%"),
+        ("Step 2: State the final answer\nI add 1. So the final answer is:\n7", "7"),
+        (WORK + "It is $\\boxed{7}$.\n\nAnswer: 7", "7"),
         *((response, None) for response in UNSURE),
     ],
 )
 def test_final_answer(response: str, answer: str | None) -> None:
-    assert final_answer(response) == answer
+    assert final_answers(response) == (() if answer is None else (answer,))
+
+
+@pytest.mark.parametrize(
+    ("response", "answers"),
+    [
+        (r"$\boxed{6}$ and $\boxed{7}$", ("6", "7")),
+        ("Answer: 6\n\nLet me check.\n\nAnswer: 7", ("6", "7")),
+        ("So the answer is B. Perth.\n\nAnswer: B", ("B. Perth", "B")),
+        ("It is $\\boxed{1/2}$.\n\n**Answer:** 0.5", ("1/2", "0.5")),
+        ("It is $-\\boxed{7}$.\n\nAnswer: 7", ()),
+    ],
+)
+def test_answers_given_more_than_once(response: str, answers: tuple[str, ...]) -> None:
+    assert final_answers(response) == answers
 
 
 def test_long_and_hostile_responses_take_linear_time() -> None:
@@ -283,7 +304,7 @@ def test_long_and_hostile_responses_take_linear_time() -> None:
         "Thanks. " * 20_000,
         "谢谢" * 50_000,
     ):
-        assert final_answer(text) is None or len(text)
+        final_answers(text)
 
 
 def test_long_texts_are_not_kept() -> None:

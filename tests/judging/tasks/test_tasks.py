@@ -234,12 +234,42 @@ CITIES = ("Sydney", "Perth")
         (("Perth",), CITIES, WORK + "**Perth (B)**", "Correct"),
         (("Perth",), CITIES, WORK + "Perth (A)", None),
         (("Perth",), CITIES, "It may be A.\n\nAnswer: B or A", None),
+        (("Perth",), CITIES, WORK + "So the answer is A) Sydney.\n\nAnswer: A", "Wrong"),
+        (("Perth",), CITIES, WORK + "So the answer is B) Perth.\n\nAnswer: A", None),
+        (("1/2",), (), WORK + "It is $\\boxed{\\frac12}$.\n\nAnswer: 0.5", "Correct"),
+        (("1/2",), (), WORK + "It is $\\boxed{1/2}$.\n\nAnswer: 0.7", None),
+        (("1/2",), (), WORK + "Answer: 0.6\n\nI look again.\n\nAnswer: 0.7", None),
+        (("80 cm",), (), WORK + r"The rod is \(\boxed{800}\) mm.", "Correct"),
+        (("80 cm",), (), WORK + r"The rod is \(\boxed{100}\) cm.", "Wrong"),
     ],
 )
 def test_final_answers_in_mathematics_and_of_options(
     references: tuple[str, ...], choices: tuple[str, ...], response: str, label: str | None
 ) -> None:
     assert ruled(references, response, choices=choices) == label
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "response", "label"),
+    [
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", WORK + "Answer: Ham", "Correct"),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", r"\boxed{\text{spam}}", "Wrong"),
+        ("Is it spam? Answer with one of spam or ham.\n\nHi", "ham", "**spam**", "Wrong"),
+        ("属于哪类？\n标签：财经, 科技", "科技", "答案：财经", "Wrong"),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", "Answer: A", None),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "ham", "Answer: not spam", None),
+        ("Is it spam?\nText: Hi\nLabels: spam, ham", "no spam", "Answer: spam", None),
+        ("Is this spam, ham or neither?", "ham", "Answer: spam", None),
+    ],
+)
+def test_listed_classes(question: str, reference: str, response: str, label: str | None) -> None:
+    assert ruled((reference,), response, question=question) == label
+
+
+def test_several_right_classes() -> None:
+    question = "Which topics?\nLabels: sports, science, politics"
+    given = {"question": question, "reference_mode": "all"}
+    assert ruled(("sports", "science"), "Answer: sports", **given) is None
 
 
 TWO = "If $x + y = 7$ and $y = 2$, what is $x$?"
@@ -262,6 +292,11 @@ TWO = "If $x + y = 7$ and $y = 2$, what is $x$?"
         ("Find x^2 if x + 1 = 3.", "4", "x = 4", None),
         ("What is the speed v after 4 s?", "5", "v = 5", "Correct"),
         ("How old is Ann?", "5", r"\boxed{a = 5}", "Correct"),
+        ("Simplify $2x + 3x - 1$.", "5x - 1", r"\boxed{2x+3x - 1}", None),
+        ("Simplify $2x + 3x - 1$.", "5x - 1", r"\boxed{(2 + 3)x - 1}", "Correct"),
+        ("Simplify $2x + 3x - 1$.", "5x - 1", r"\boxed{2x + 3x}", "Wrong"),
+        ("What is $\\frac{2}{2} - \\frac{1}{2}$?", "1/2", r"\boxed{\frac{1}{2}}", "Correct"),
+        ("Is $2x + 1$ simple?", "2x + 1", r"\boxed{2x + 1}", "Correct"),
         ("Find f(x) if f(0) = 1.", "2x + 1", "f(x) = 2x + 1", "Correct"),
         ("Find f(x) if f(0) = 1.", "2x + 1", "g(x) = 2x + 1", None),
         ("Solve $x + 1 > 2$.", r"(1, \infty)", "x > 1", "Correct"),
