@@ -26,7 +26,7 @@ from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from judging.verdicts.build import before_calibration
 
-RULES = {"Acc": exact_match, "Relaxed-Acc": relaxed_accuracy}
+RULE_BASELINES = {"Acc": exact_match, "Relaxed-Acc": relaxed_accuracy}
 """The paper's two baselines that need no model."""
 TIME_AND_COST = ("seconds", "cost")
 TYPES = ("Reasoning", "Image", "Unanswerable", "Overthinking", "Other")
@@ -296,7 +296,7 @@ def _measure(pairs: Sequence[tuple[LabelledExample, Verdict]]) -> dict[str, Any]
             },
         }
     rules = {}
-    for name, rule in RULES.items():
+    for name, rule in RULE_BASELINES.items():
         by_rule = gather(examples, rule_verdicts(rule, examples), labels)
         rules[f"{name} (rule)"] = measure(by_rule, ("accuracy",))["accuracy"]
     right = [float(h == s) for h, s in zip(human, said, strict=True)]

@@ -28,6 +28,8 @@ PASSING_STATUSES = (0, 408, 409, 429)
 TOO_MUCH_STATUSES = (408, 413, 504)
 """Statuses that say that a call is too large, or takes too long to send or to answer."""
 SHOWN_CHARS = 200
+MOST_BYTES = 64 * 2**20
+"""Most bytes of a reply that is read; a server may send without an end."""
 
 BodyT = TypeVar("BodyT", bound="ReplyBody")
 HttpT = TypeVar("HttpT", httpx.AsyncClient, httpx.Client)
@@ -116,7 +118,8 @@ class ServerConnection:
 
     def __init__(self, server: ModelServer) -> None:
         self.server = server
-        headers = {"Content-Type": "application/json"}
+        # Of a compressed reply a few bytes may become gigabytes.
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
         # Without a limit: time spent waiting for a connection would count as the server's time.
@@ -135,8 +138,40 @@ class ServerConnection:
         await self._http.__aexit__(*exception)
 
     async def get(self, path: str, seconds: float) -> httpx.Response:
-        """Read a path once, whatever its status; raise ``httpx.TransportError`` if none answers."""
-        return await self._http.get(path, timeout=seconds)
+        """Read a path once, whatever its status.
+
+        Raises ``httpx.TransportError`` if no whole reply comes in time, and ``httpx.DecodingError``
+        if it is one that is not read.
+        """
+        try:
+            return await self._reply("GET", path, seconds)
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no answer within {seconds:g} s") from None
+
+    async def _reply(
+        self, method: str, path: str, seconds: float, content: bytes | None = None
+    ) -> httpx.Response:
+        """Read a whole reply within a time; ``httpx.DecodingError`` if large or compressed."""
+        async with (
+            asyncio.timeout(seconds),
+            self._http.stream(method, path, content=content) as reply,
+        ):
+            if (encoding := reply.headers.get("content-encoding", "identity")) != "identity":
+                encoding = self.redacted(encoding)
+                raise httpx.DecodingError(f"the reply is compressed ({encoding}), unasked")
+            body = bytearray()
+            async for chunk in reply.aiter_raw():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    most = f"{MOST_BYTES // 2**20} MiB"
+                    raise httpx.DecodingError(f"the reply has more than {most}")
+            return httpx.Response(
+                reply.status_code,
+                headers=reply.headers,
+                content=bytes(body),
+                request=reply.request,
+                extensions=reply.extensions,
+            )
 
     async def post(
         self, path: str, body: bytes, body_type: type[BodyT], name: str, *, has_parts: bool = False
@@ -172,11 +207,13 @@ class ServerConnection:
     async def _try(self, path: str, body: bytes, body_type: type[BodyT]) -> BodyT:
         deadline, base_url = self.server.deadline, self.server.base_url
         try:
-            async with asyncio.timeout(deadline):
-                response = await self._http.post(path, content=body)
+            response = await self._reply("POST", path, deadline, body)
         except TimeoutError:
             timed_out = httpx.Response(httpx.codes.REQUEST_TIMEOUT)
             raise _Fault(f"no answer within {deadline:g} s", timed_out) from None
+        except httpx.DecodingError as error:
+            too_large = httpx.Response(httpx.codes.REQUEST_ENTITY_TOO_LARGE)
+            raise _Fault(str(error), too_large) from None
         except httpx.RequestError as error:
             raise _Fault(self.redacted(f"{type(error).__name__} {error}")) from None
         status = response.status_code

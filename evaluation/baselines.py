@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -24,12 +26,12 @@ from evaluation.intervals import Floats
 from evaluation.measure import measure
 from evaluation.outcomes import full_label, gather, label_set, question_numbers
 from judging.files.questions import Embed
+from judging.rules.quantities import is_near_any
 from judging.rules.whole_words import holds, normalise, plain_numbers
 from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B
 from judging.types import JudgeRequest, LabelledExample, Verdict
-from judging.verdicts.by_rule import RULES as BY_RULE
-from judging.verdicts.by_rule import verdict_of_rules
+from judging.verdicts.by_rule import RULES_JUDGE, verdict_of_rules
 
 Label = Literal["Correct", "Partial", "Wrong"]
 TASK_METRICS = ("accuracy", "kappa", "macro_f1", "ece")
@@ -58,14 +60,7 @@ def relaxed_accuracy(request: JudgeRequest) -> Label:
     This is ChartQA's measure (Masry et al. 2022): ``5%`` reads as 0.05. Thousands separators are
     accepted, and only zero equals a reference of zero.
     """
-
-    def same(text: str, reference: str) -> bool:
-        value, expected = parse_number(text), parse_number(reference)
-        if value is None or expected is None:
-            return _equal(text, reference)
-        return abs(value - expected) <= RELATIVE_TOLERANCE * abs(expected)
-
-    return _compare_elements(request, same)
+    return _compare_elements(request, _near)
 
 
 def token_f1(request: JudgeRequest) -> Label:
@@ -73,9 +68,7 @@ def token_f1(request: JudgeRequest) -> Label:
 
     White space separates tokens, so that a text in a script without it is a single token.
     """
-    return _compare_elements(
-        request, lambda text, reference: shared_token_f1(text, reference) >= TOKEN_F1_THRESHOLD
-    )
+    return _compare_elements(request, _share_tokens)
 
 
 def containment(request: JudgeRequest) -> Label:
@@ -101,7 +94,7 @@ def nearer_reference(request: JudgeRequest) -> str:
     return _preferred(*(nearest_f1(text, request.references) for text in request.answers))
 
 
-RULES: Mapping[str, Callable[[JudgeRequest], Label]] = {
+QUICK_RULES: Mapping[str, Callable[[JudgeRequest], Label]] = {
     "exact_match": exact_match,
     "relaxed_accuracy": relaxed_accuracy,
     "token_f1": token_f1,
@@ -145,7 +138,7 @@ def verdicts_of_rules(examples: Sequence[LabelledExample]) -> list[Verdict] | No
     return [
         verdict_of_rules(example)
         if get_task(example.task).has_rules
-        else Verdict(id=example.id, status="abstain", judge=BY_RULE)
+        else Verdict(id=example.id, status="abstain", judge=RULES_JUDGE)
         for example in examples
     ]
 
@@ -205,38 +198,121 @@ def parse_number(text: str) -> float | None:
 
 def shared_token_f1(text: str, reference: str) -> float:
     """Compute the harmonic mean of token precision and recall; two empty texts have 1."""
-    tokens, expected = normalise(text).split(), normalise(reference).split()
-    if not tokens or not expected:
-        return float(tokens == expected)
-    shared = (Counter(tokens) & Counter(expected)).total()
-    return 2 * shared / (len(tokens) + len(expected))
+    return nearest_f1(text, (reference,))
 
 
 def nearest_f1(text: str, references: Sequence[str]) -> float:
     """Compute the largest :func:`shared_token_f1` of a text and a reference; 0 without any."""
-    return max((shared_token_f1(text, reference) for reference in references), default=0.0)
+    tokens, each_wanted = _tokens(text), map(_tokens, references)
+    return max((_f1(len(tokens & w), len(tokens), len(w)) for w in each_wanted), default=0.0)
 
 
-def _compare_elements(request: JudgeRequest, same: Callable[[str, str], bool]) -> Label:
+def _tokens(text: str) -> set[tuple[str, int]]:
+    """Collect the tokens of a text, a repeated one with the number of its occurrence."""
+    counts: Counter[str] = Counter()
+    tokens = set()
+    for token in normalise(text).split():
+        tokens.add((token, counts[token]))
+        counts[token] += 1
+    return tokens
+
+
+def _f1(shared: int, num_tokens: int, num_wanted: int) -> float:
+    return 2 * shared / (num_tokens + num_wanted) if num_tokens or num_wanted else 1.0
+
+
+Matches = tuple[Sequence[bool], Sequence[bool]]
+"""Which elements equal a reference, and which references equal an element."""
+
+
+def _compare_elements(
+    request: JudgeRequest, match: Callable[[Sequence[str], Sequence[str]], Matches]
+) -> Label:
     """Compare the elements of the response with the references, as the module describes."""
     response = request.response.strip()
     references = [reference for reference in request.references if reference.strip()]
     if not response or not references:
         return "Wrong"
     if request.reference_mode != "all" or len(references) == 1:
-        return "Correct" if any(same(response, reference) for reference in references) else "Wrong"
+        return "Correct" if match([response], references)[0][0] else "Wrong"
     # Each once: a model that gets stuck repeats an element thousands of times.
     elements = set(map(str.strip, _BETWEEN_ELEMENTS.split(response))) - {""}
-    if any(not any(same(element, reference) for reference in references) for element in elements):
+    are_right, are_given = match(list(elements), references)
+    if not all(are_right) or not any(are_given):
         return "Wrong"
-    given = [any(same(element, reference) for element in elements) for reference in references]
-    if not any(given):
-        return "Wrong"
-    return "Correct" if all(given) else "Partial"
+    return "Correct" if all(are_given) else "Partial"
 
 
-def _equal(text: str, reference: str) -> bool:
-    return normalise(text) == normalise(reference)
+def _equal(elements: Sequence[str], references: Sequence[str]) -> Matches:
+    given, wanted = list(map(normalise, elements)), list(map(normalise, references))
+    all_given, all_wanted = set(given), set(wanted)
+    return [text in all_wanted for text in given], [text in all_given for text in wanted]
+
+
+def _near(elements: Sequence[str], references: Sequence[str]) -> Matches:
+    """Match two numbers by their values, and texts with texts or numbers as texts."""
+    given, wanted = _Values.of(elements), _Values.of(references)
+    are_right = [
+        text in wanted.texts
+        if value is None
+        else text in wanted.words or is_near_any([value], wanted.numbers, RELATIVE_TOLERANCE)
+        for value, text in given.each
+    ]
+    are_given = [
+        text in given.texts
+        if value is None
+        else text in given.words or is_near_any(given.around(value), [value], RELATIVE_TOLERANCE)
+        for value, text in wanted.each
+    ]
+    return are_right, are_given
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Texts that may be numbers, and what others are looked for among."""
+
+    each: Sequence[tuple[float | None, str]]
+    """The value of a number, and the normalised text."""
+    numbers: Sequence[float]
+    """In order."""
+    texts: set[str]
+    words: set[str]
+    """Texts that are no numbers."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> _Values:
+        """Read texts."""
+        each = [(parse_number(text), normalise(text)) for text in texts]
+        return cls(
+            each,
+            sorted(value for value, _ in each if value is not None),
+            {text for _, text in each},
+            {text for value, text in each if value is None},
+        )
+
+    def around(self, value: float) -> Sequence[float]:
+        """Return the nearest numbers on both sides of a value."""
+        place = bisect(self.numbers, value)
+        return self.numbers[max(0, place - 1) : place + 1]
+
+
+def _share_tokens(elements: Sequence[str], references: Sequence[str]) -> Matches:
+    wanted = list(map(_tokens, references))
+    sizes = np.array(list(map(len, wanted)))
+    holding: dict[tuple[str, int], list[int]] = {}
+    for index, tokens in enumerate(wanted):
+        for token in tokens:
+            holding.setdefault(token, []).append(index)
+    places = {token: np.array(indices) for token, indices in holding.items()}
+    are_right, are_given = [], np.zeros(len(wanted), bool)
+    for tokens in map(_tokens, elements):
+        found = [places[token] for token in tokens if token in places]
+        shared = np.bincount(np.concatenate(found), minlength=len(wanted)) if found else 0 * sizes
+        # No two empty texts: what is only punctuation stays, and blank texts are left out.
+        equal = 2 * shared / (len(tokens) + sizes) >= TOKEN_F1_THRESHOLD
+        are_right.append(bool(equal.any()))
+        are_given |= equal
+    return are_right, are_given.tolist()
 
 
 def _preferred(first: float, second: float) -> str:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
@@ -28,7 +29,7 @@ from judging.files.atomic import write_text
 from judging.files.records import write_json
 from judging.rules.fact_rules import choice_of, ranking_of, simplified
 from judging.rules.quantities import KeyUnit, Quantity, final_quantity, parse_fraction, parse_unit
-from judging.tasks.chartom import UNFINISHED, asks_upward
+from judging.tasks.chartom import MOST_READ_OF_KEYS, UNFINISHED, asks_upward
 from judging.types import JudgeRequest, parse_record
 
 _VERSION = re.compile(r"(?<=.)_[12]\Z")
@@ -41,6 +42,7 @@ _SAME_NUMBER = 0.1
 _MILLIONS = re.compile(r"(?<=\d) ?m\b", re.IGNORECASE)
 
 HumanAnswer = str | float | Sequence[str] | None
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ChartomItem(BaseModel):
@@ -53,20 +55,20 @@ class ChartomItem(BaseModel):
     question: str
     question_type: Literal["choice", "ranking", "number"]
     choices: tuple[str, ...] = ()
-    answer: float | str | tuple[str, ...]
+    answer: FiniteFloat | str | tuple[str, ...]
     """For a ranking the items in order; for a choice the option's text, number from 1 or letter."""
     unit: str = ""
     manipulation: str = ""
     """Name of the planted manipulation; empty on original charts."""
-    hmi: float | None = Field(default=None, ge=0, le=1)
-    alternatives: tuple[float, ...] = ()
+    hmi: Share | None = None
+    alternatives: tuple[FiniteFloat, ...] = ()
     human_answers: tuple[float | str | tuple[str, ...] | None, ...] = ()
     fact_response: str | None = None
     mind_response: str | None = None
     cut_off: tuple[str, ...] = ()
     """Responses that ended at the token limit."""
     fact_correct: bool | None = None
-    mind_prediction: float | None = None
+    mind_prediction: Share | None = None
     justification_named: bool | None = None
 
     @property
@@ -124,8 +126,14 @@ class ChartomItem(BaseModel):
         """Measure the HMI of the human answers, read as the question is answered.
 
         ``alternatives`` are those of both charts of the pair. A ranking is asked for with the
-        largest first unless the question says otherwise.
+        largest first unless the question says otherwise. Raise ``FieldError`` if answer and choices
+        are too long to be looked for in every person's answer.
         """
+        texts = (*self.choices, *(self.answer if isinstance(self.answer, tuple) else ()))
+        if (length := sum(map(len, texts))) > MOST_READ_OF_KEYS:
+            limit = f"at most {MOST_READ_OF_KEYS:,} are looked for in people's answers"
+            field = "choices" if self.choices else "answer"
+            raise FieldError(field, f"{length:,} characters, and {limit}")
         if self.question_type == "choice":
             chosen = [self._choice(answer) for answer in self.human_answers]
             return hmi(chosen, str(self._right_choice()))
@@ -177,10 +185,13 @@ def acceptable_interval(correct: float, alternatives: Iterable[float]) -> tuple[
     def bound(near: float) -> float:
         if math.isinf(near):
             return near
-        if correct * near <= 0:
+        if not _have_one_sign(correct, near):
             fault = "both must have the same sign"
             raise CustosError(f"no geometric mean of {correct} and {near}: {fault}")
-        return math.copysign(math.sqrt(correct * near), correct)
+        root = math.sqrt(correct * near)
+        if not 0 < root < math.inf:  # no float holds the product
+            root = math.sqrt(abs(correct)) * math.sqrt(abs(near))
+        return math.copysign(root, correct)
 
     return bound(below), bound(above)
 
@@ -210,14 +221,42 @@ def hmi(
         raise CustosError("no human answers: an HMI needs at least one")
     if isinstance(correct, int | float):
         low, high = acceptable_interval(correct, others)
-        amounts = (_amount(answer, (correct, *others), parse_unit(unit)) for answer in given)
+        known, key_unit = _KnownNumbers((correct, *others)), parse_unit(unit)
+        amounts = (_amount(answer, known, key_unit) for answer in given)
         accepted = [amount is not None and low < amount < high for amount in amounts]
     else:
         accepted = [a is not None and _is_met(a, correct, asked_upward) for a in given]
     return (len(given) - sum(accepted)) / len(given)
 
 
-def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float | None:
+def _have_one_sign(first: float, second: float) -> bool:
+    """Tell whether two numbers are both positive or both negative; their product may be 0 or ∞."""
+    return (first > 0 and second > 0) or (first < 0 and second < 0)
+
+
+class _KnownNumbers:
+    """Numbers of which the nearest to another is looked for, by powers of ten."""
+
+    def __init__(self, numbers: Sequence[float]) -> None:
+        self.powers = {
+            is_negative: sorted(
+                math.log10(abs(each)) for each in numbers if each and (each < 0) == is_negative
+            )
+            for is_negative in (False, True)
+        }
+
+    def distance(self, number: float) -> float:
+        """Measure how many powers of ten a number is from the nearest known one of its sign."""
+        if not number:
+            return math.inf
+        power, known = math.log10(abs(number)), self.powers[number < 0]
+        place = bisect(known, power)
+        return min(
+            (abs(power - each) for each in known[max(0, place - 1) : place + 1]), default=math.inf
+        )
+
+
+def _amount(answer: HumanAnswer, known: _KnownNumbers, unit: KeyUnit) -> float | None:
     """Convert an answer to the key's magnitude and unit; ``None`` if there is no number to read.
 
     ``known`` are the correct answer and the other strategies' answers. Where only the key has a
@@ -240,15 +279,8 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
         readings.append(value)
     if unit.magnitude == 1 and quantity.magnitude is not None:
         without = value / quantity.magnitude
-        readings += [without] if _distance(without, known) < _SAME_NUMBER else []
-    return min(readings, key=lambda reading: _distance(reading, known))
-
-
-def _distance(number: float, known: Sequence[float]) -> float:
-    """Measure how many powers of ten a number is from the nearest known one of its sign."""
-    return min(
-        (abs(math.log10(number / other)) for other in known if number * other > 0), default=math.inf
-    )
+        readings += [without] if known.distance(without) < _SAME_NUMBER else []
+    return min(readings, key=known.distance)
 
 
 def _is_met(answer: HumanAnswer, correct: HumanAnswer, asked_upward: bool) -> bool:

@@ -20,7 +20,7 @@ from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.files.records import write_json
 from judging.judge import Judge
-from judging.verdicts.by_rule import RULES, RuleGrader
+from judging.verdicts.by_rule import RULES_JUDGE, RuleGrader
 
 
 @with_groups
@@ -144,7 +144,7 @@ def grade(
                 },
             }
             write_json(run_file(out), run)
-        elif judge not in (None, RULES):
+        elif judge not in (None, RULES_JUDGE):
             typer.echo(f"--judge {judge}: not asked; rules decide all of '{name}'", err=True)
         kept = partial.lines() if work.num_requests else ()
         graded = work.grade((line.row, line.verdict) for line in kept)

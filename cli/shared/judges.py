@@ -27,7 +27,7 @@ from judging.judge.card import read_card, run_folder, shipped_judges_on_embedded
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.fetched import EMBEDDED
-from judging.verdicts.by_rule import RULES, RuleGrader
+from judging.verdicts.by_rule import RULES_JUDGE, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
@@ -240,7 +240,7 @@ class EngineOptions:
 
     def load_grader(self, sources: Sequence[str]) -> Grader:
         """Load a judge, connect to services, or load the default judges if nothing is named."""
-        if list(sources) == [RULES]:
+        if list(sources) == [RULES_JUDGE]:
             return RuleGrader()
         if len(sources) > 1:
             from clients.pool import JudgePool

@@ -231,7 +231,7 @@ def as_cell(value: Any, place: str) -> str:
     return "; ".join(map(str, values))
 
 
-RULES = "What counts"
+RULES_HEADING = "What counts"
 """Heading of the instruction of a row, where rows have different ones."""
 
 
@@ -263,7 +263,11 @@ class LabelForm(Form):
     def shown(self, row: Row) -> Mapping[str, str]:
         """Show the fields that a judge is shown, texts under one heading joined."""
         request = JudgeRequest.model_validate(row)
-        texts = {RULES: self._rules(self.judge_task.rubric(request))} if self.shows_rules else {}
+        texts = (
+            {RULES_HEADING: self._rules(self.judge_task.rubric(request))}
+            if self.shows_rules
+            else {}
+        )
         for part in self.judge_task.item(request):
             before = f"{texts[part.heading]}\n" if part.heading in texts else ""
             texts[part.heading] = f"{before}{part.text or '(empty)'}"

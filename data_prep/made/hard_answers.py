@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import isfinite
 from random import Random
 from typing import Literal
 
 from data_prep.made.behaviours import EDGE, TOLERANCE
 from data_prep.made.elements import MONTHS
 from judging.files.questions import normalise_question
-from judging.rules.quantities import is_near_any
+from judging.rules.quantities import MOST_DIGITS, is_near_any
 from judging.tasks.hieval_qs import CORRECT
 
 Shape = Literal["year", "date", "number", "name", "phrase", "sentence"]
@@ -181,12 +180,14 @@ def look_alike(rng: Random, answer: str, pool: AnswerPool) -> str | None:
     return None
 
 
-def _shifted(rng: Random, answer: str, shape: Shape) -> str:
-    """Change one of the numbers of an answer, or its month."""
+def _shifted(rng: Random, answer: str, shape: Shape) -> str | None:
+    """Change one of the numbers of an answer, or its month; ``None`` if it has none to change."""
     months = [month for month in MONTHS if month in answer]
     if shape == "date" and months and rng.random() < 0.4:
         return answer.replace(months[0], rng.choice([m for m in MONTHS if m not in months]))
-    numbers = list(_NUMBER.finditer(answer))
+    numbers = [match for match in _NUMBER.finditer(answer) if len(match[0]) <= MOST_DIGITS]
+    if not numbers:
+        return None
     match = rng.choice(numbers)
     changed = _other_number(rng, match.group())
     return answer[: match.start()] + changed + answer[match.end() :]
@@ -248,7 +249,8 @@ def read_quantity(references: Sequence[str]) -> Quantity | None:
 
 def _read(reference: str) -> Quantity | None:
     match = _QUANTITY.fullmatch(reference.strip())
-    if match is None or _YEAR.fullmatch(reference.strip()):
+    is_too_long = match is not None and len(match["number"]) > MOST_DIGITS
+    if match is None or is_too_long or _YEAR.fullmatch(reference.strip()):
         return None
     words = match["unit"].split()
     if any(word != word.lower() and word not in OTHER_UNITS for word in words):
@@ -258,7 +260,7 @@ def _read(reference: str) -> Quantity | None:
     plain = match["number"].replace(",", "")
     decimals = len(plain.partition(".")[2])
     value = float(plain)
-    return Quantity(match["before"], value, decimals, match["unit"]) if isfinite(value) else None
+    return Quantity(match["before"], value, decimals, match["unit"])
 
 
 def quantity_slots(

@@ -22,7 +22,7 @@ import yaml
 from judging.errors import CustosError
 from judging.files.opening import load_yaml
 from judging.rules.answer_options import letter_of, option_named
-from judging.rules.quantities import is_near_any
+from judging.rules.quantities import MOST_DIGITS, is_near_any
 from judging.rules.whole_words import normalise
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
@@ -152,7 +152,7 @@ class AttackItem:
     def _near_miss(self, right: str, draw: random.Random) -> str | None:
         """Change the first number of an answer; ``None`` if it holds none to change."""
         match = _NUMBER.search(right)
-        if match is None:
+        if match is None or len(match[0]) > MOST_DIGITS:
             return None
         changed = change_number(match[0], self.request.variant == "tolerance", draw)
         if _is_close(changed, self):

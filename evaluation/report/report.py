@@ -15,7 +15,7 @@ from evaluation import metrics
 from evaluation.baselines import (
     OVERLAP,
     PAIR_RULES,
-    RULES,
+    QUICK_RULES,
     SENTENCES,
     majority_verdicts,
     measure_by_task,
@@ -305,7 +305,7 @@ def baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ver
     baselines = {"majority_label": majority_verdicts(examples)}
     is_quick = {full_label(example) for example in examples} <= {CORRECT, "Partial", WRONG[0]}
     is_pairs = all(len(example.responses) == 2 for example in examples)
-    rules = {**(RULES if is_quick else {}), **(PAIR_RULES if is_pairs else {})}
+    rules = {**(QUICK_RULES if is_quick else {}), **(PAIR_RULES if is_pairs else {})}
     baselines |= {name: rule_verdicts(rule, examples) for name, rule in rules.items()}
     if (is_quick or is_pairs) and (by_overlap := overlap_verdicts(examples)):
         baselines[OVERLAP] = by_overlap

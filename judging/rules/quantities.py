@@ -109,6 +109,8 @@ _SECOND_NUMBER = re.compile(
 _PERCENT = _MAGNITUDES["%"]
 _LEFT_OUT = (1e2, 1e3, 1e6, 1e9, 1e12)
 """Magnitudes that an answer or a key may leave out: per cent, thousands and so on."""
+MOST_DIGITS = 300
+"""Characters of a number that is finite as a float, and so is its thousandfold."""
 
 
 @dataclass(frozen=True)
@@ -261,19 +263,22 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
     key's or be written in full: ``1.2`` and ``1,200,000`` both equal 1.2 million.
 
     Returns:
-        ``None`` if the units cannot be compared, if the two differ by a magnitude that one of
-        them may leave out (``1.2 million`` against a bare 1.2, ``1200`` against 1.2 million), or
-        if a percentage may be a change that leads to the key: ``+20 %`` against 1.2.
+        ``None`` if the units cannot be compared, if the key in full is too large for a float, if
+        the two differ by a magnitude that one of them may leave out (``1.2 million`` against a bare
+        1.2, ``1200`` against 1.2 million), or if a percentage may be a change that leads to the
+        key: ``+20 %`` against 1.2.
     """
     value = unit.convert(quantity)
     if value is None:
         return None
     in_full = key * unit.magnitude
+    if not math.isfinite(in_full):
+        return None
     is_bare = quantity.magnitude is None and quantity.unit is None
     if within_tolerance(value, in_full) or (is_bare and within_tolerance(value, key)):
         return True
     is_stated = quantity.magnitude is not None and unit.magnitude != 1
-    if not is_stated and value * in_full > 0:
+    if not is_stated:
         for power in _LEFT_OUT:
             if within_tolerance(value * power, in_full) or within_tolerance(value, in_full * power):
                 return None
@@ -283,7 +288,12 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
 
 def within_tolerance(value: float, key: float) -> bool:
     """Tell whether a value lies within 10 % of the key."""
-    return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
+    return is_near(value, key, TOLERANCE + _ROUNDING)
+
+
+def is_near(value: float, key: float, share: float) -> bool:
+    """Tell whether a value is off by at most a share of the key; only infinity is near infinity."""
+    return value == key or abs(value - key) <= share * abs(key) < math.inf
 
 
 def is_near_any(values: Iterable[float], keys: Sequence[float], share: float) -> bool:
@@ -293,7 +303,7 @@ def is_near_any(values: Iterable[float], keys: Sequence[float], share: float) ->
     """
     places = ((value, bisect(keys, value)) for value in values)
     return any(
-        abs(value - key) <= share * abs(key)
+        is_near(value, key, share)
         for value, place in places
         for key in keys[max(0, place - 1) : place + 1]
     )

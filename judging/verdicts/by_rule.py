@@ -9,19 +9,19 @@ from judging.tasks import Ruling, get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.build import ruled_verdict
 
-RULES = "rules"
+RULES_JUDGE = "rules"
 """Name of the rules where users name a judge."""
 
 
 class RuleGrader:
     """Grader that labels what rules decide, also where they may err, and abstains from all else."""
 
-    name = RULES
+    name = RULES_JUDGE
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of what could change a verdict: task and versions."""
         versions = {name: version(name) for name in ("custos", "math-verify")}
-        return digest({RULES: request.task, **versions})
+        return digest({RULES_JUDGE: request.task, **versions})
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Yield one verdict per request, in order."""
@@ -34,7 +34,7 @@ def verdict_of_rules(request: JudgeRequest) -> Verdict:
         task = get_task(request.task)
         task.check(request)
     except CustosError as error:
-        return Verdict.from_error(error, request, judge_name=RULES)
+        return Verdict.from_error(error, request, judge_name=RULES_JUDGE)
     ruling = task.rule(request)
     if ruling is None:
         label = task.label_by_rule(request)
@@ -57,4 +57,4 @@ def certain_verdict(request: JudgeRequest) -> Verdict | None:
 
 def _verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
     rubric = get_task(request.task).full_rubric(request)
-    return ruled_verdict(request, ruling, judge_name=RULES, rubric=rubric, judge=RULES)
+    return ruled_verdict(request, ruling, judge_name=RULES_JUDGE, rubric=rubric, judge=RULES_JUDGE)

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -169,13 +170,27 @@ def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -
         ({"answer": 0, "alternatives": [6]}, "item 'P1_1': no geometric mean of 0.0 and 6.0"),
         ({"kind": "sketch"}, "row 'P1_1': field 'kind': "),
         ({"answer": "ten"}, "item 'P1_1': field 'answer': "),
+        ({"hmi": 1.5}, "row 'P1_1': field 'hmi': "),
+        ({"hmi": math.nan}, "row 'P1_1': field 'hmi': "),
+        ({"hmi": "Infinity"}, "row 'P1_1': field 'hmi': "),
+        ({"alternatives": ["inf"]}, "row 'P1_1': field 'alternatives.0': "),
+        ({"answer": math.nan}, "row 'P1_1': field 'answer"),
+        ({"human_answers": [{"a": 1}]}, "row 'P1_1': field 'human_answers"),
+        (
+            {"question_type": "choice", "choices": ["left", "right" * 400], "answer": "left"},
+            "item 'P1_1': field 'choices': 2,004 characters",
+        ),
+        (
+            {"question_type": "ranking", "answer": [f"n{n}" for n in range(1000)]},
+            "item 'P1_1': field 'answer': 3,890 characters",
+        ),
     ],
 )
 def test_items_that_cannot_be_read_name_file_and_item(
     tmp_path: Path, fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CustosError, match=f"items.json: {message}"):
-        load(tmp_path, item(human_answers=[10], **fields))
+        load(tmp_path, item(**{"human_answers": [10], **fields}))
 
 
 def test_what_a_model_is_asked() -> None:
@@ -336,6 +351,30 @@ def test_the_originals_own_alternatives_alone_would_miss_the_published_value() -
 def test_no_geometric_mean_across_zero(correct: float, alternative: float) -> None:
     with pytest.raises(CustosError):
         acceptable_interval(correct, [alternative])
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-160, 1.0, 1e160, 1e200])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_numbers_of_any_size_have_a_geometric_mean(size: float, sign: int) -> None:
+    bound = acceptable_interval(2 * size * sign, [8 * size * sign])[sign > 0]
+    assert bound == pytest.approx(4 * size * sign, rel=1e-12)
+    said = [f"{value * sign}" for value in (size, 3.9 * size, 4.1 * size)]
+    assert hmi(said, 2 * size * sign, [8 * size * sign], unit="million bags") == 1 / 3
+
+
+def test_huge_and_tiny_answers_are_not_acceptable() -> None:
+    known = {"correct": 1.2, "alternatives": [1e-300, 6, 1e300]}
+    answers = [1e308, "1" * 400, 5e-324, f"0.{'0' * 400}1", "1e999", "1/0", -1e308, math.inf]
+    for unit in ("", "million bags", "trillion bags"):
+        assert hmi(answers, **known, unit=unit) == 1
+        assert hmi(["1.2"], **known, unit=unit) == 0
+
+
+def test_thousands_of_answers_beside_thousands_of_alternatives_take_linear_time() -> None:
+    answers = [f"{number}.5 million" for number in range(3_000)]
+    started = time.process_time()
+    hmi(answers, 1.2, range(2, 20_000), unit="million bags" + " a" * 5_000)
+    assert time.process_time() - started < 5
 
 
 def test_both_ends_are_open_and_no_answer_is_not_acceptable() -> None:

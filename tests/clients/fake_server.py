@@ -21,6 +21,8 @@ class Say:
     body: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    is_endless: bool = False
+    """Whether the body is sent again and again."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ class FakeServer:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 pairs = (line.partition(": ") for line in head[1:] if line)
                 headers = {name.lower(): value for name, _, value in pairs}
-                length = int(headers.get("content-length", 0))
-                body = json.loads(await reader.readexactly(length)) if length else {}
+                size = int(headers.get("content-length", 0))
+                body = json.loads(await reader.readexactly(size)) if size else {}
                 seen = Seen(monotonic(), headers, body, head[0].split()[1])
                 self.seen.append(seen)
                 self.in_flight += 1
@@ -77,10 +79,14 @@ class FakeServer:
                 finally:
                     self.in_flight -= 1
                 content = said.body.encode()
-                given = {"Content-Length": str(len(content)), **said.headers}
+                length = {} if said.is_endless else {"Content-Length": str(len(content))}
+                given = {**length, **said.headers}
                 lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
                 writer.write(f"HTTP/1.1 {said.status} Any\r\n{lines}\r\n".encode() + content)
                 await writer.drain()
+                while said.is_endless:
+                    writer.write(content)
+                    await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the client is gone
         finally:

@@ -55,6 +55,37 @@ def test_a_request_and_its_reply(fake: FakeServer) -> None:
         assert "max_tokens" not in fake.seen[-1].body
 
 
+BOMB = {"Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (Say(body="x" * 100_000, is_endless=True), "the reply has more than 64 MiB"),
+        (Say(500, body="x" * 100_000, is_endless=True), "the reply has more than 64 MiB"),
+        (Say(body="{}", headers=BOMB), r"the reply is compressed \(gzip\), unasked"),
+    ],
+    ids=["endless", "endless fault", "compressed"],
+)
+def test_a_reply_without_an_end_or_compressed_is_refused_at_once(
+    fake: FakeServer, said: Say, problem: str
+) -> None:
+    fake.answer = lambda seen: said
+    with pytest.raises(RequestRefused, match=f"^item 'q1': {problem}$"):
+        ask(keyed(fake))
+    assert len(fake.seen) == 1
+    assert fake.seen[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_reply_that_trickles_or_headers_without_an_end_end_in_an_error(fake: FakeServer) -> None:
+    fake.answer = lambda seen: Say(headers={"X": "a" * 1_000_000})
+    with pytest.raises(CustosError, match=r"^item 'q1': RemoteProtocolError .*\(3 tries\)$"):
+        ask(keyed(fake))
+    fake.answer = lambda seen: Say(body=" ", headers={"Content-Length": "9"})
+    with pytest.raises(CustosError, match=r"^item 'q1': no answer within 0\.5 s \(3 tries\)$"):
+        ask(keyed(fake, deadline=0.5))
+
+
 def test_pictures_go_as_data_urls_before_the_text(fake: FakeServer, tmp_path: Path) -> None:
     path, broken = tmp_path / "misnamed.jpg", tmp_path / "text.png"
     Image.new("RGB", (3, 2), "red").save(path, format="PNG")

@@ -32,6 +32,12 @@ def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequ
     return JudgeRequest.model_validate({"id": str(number), **values})
 
 
+def test_a_list_of_judges_without_an_end_is_refused(fake: FakeServer) -> None:
+    fake.answer = lambda seen: Say(body="x" * 100_000, is_endless=True)
+    with pytest.raises(ServerRefusal, match="no list of judges .the reply has more than 64 MiB"):
+        JudgeClient.connect(address(fake))
+
+
 def test_verdicts_come_in_order_whatever_the_batches() -> None:
     requests = [request(n, "Paris" if n % 3 else "Rome") for n in range(50)]
     judge = FakeJudge()

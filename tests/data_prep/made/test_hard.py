@@ -18,6 +18,7 @@ from data_prep.made.hard_answers import (
     OTHER_UNITS,
     AnswerPool,
     is_entity,
+    look_alike,
     may_mean,
     quantity_slots,
     read_quantity,
@@ -255,10 +256,19 @@ def test_a_quantity_is_read(references: tuple[str, ...], value: float) -> None:
         ("7-9",),
         ("x",),
         ("1" * 400,),  # infinite as a float
+        ("1" * 308,),  # ten times as much is
     ],
 )
 def test_years_names_and_small_counts_are_no_quantities(references: tuple[str, ...]) -> None:
     assert read_quantity(references) is None
+
+
+def test_a_number_that_is_infinite_as_a_float_has_no_look_alike() -> None:
+    pool = AnswerPool.of([])
+    for seed in range(20):
+        assert look_alike(Random(seed), "1" * 400, pool) is None
+        assert (made := look_alike(Random(seed), f"7 of {'1' * 400}", pool)) is not None
+        assert "inf" not in made
 
 
 def test_a_long_word_behind_a_number_is_read_once() -> None:

@@ -96,6 +96,11 @@ def test_a_changed_number_keeps_its_notation_and_leaves_the_tolerance(
         assert abs(other - value) / value > 0.05
 
 
+def test_a_number_that_is_infinite_as_a_float_is_not_changed() -> None:
+    rows = attack_rows([item_of("1" * 400)])
+    assert rows and not any(re.search(r"\binf\b", row.request.response) for row in rows)
+
+
 MOST = 99
 WHO = "Neil Gaiman and Terry Pratchett"
 BOTH = example("Which two wrote Good Omens?", [WHO])

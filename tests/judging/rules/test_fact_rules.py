@@ -1,5 +1,6 @@
 """Numbers, shares, options, orders and whole words that answers hold."""
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 
 from judging import JudgeRequest
 from judging.rules.fact_rules import choice_of, number_is_right, ranking_of
-from judging.rules.quantities import final_quantity, find_quantities, parse_fraction
+from judging.rules.quantities import (
+    final_quantity,
+    find_quantities,
+    is_near_any,
+    parse_fraction,
+)
 from judging.rules.whole_words import holds, normalise
 from judging.tasks import get_task
 
@@ -166,6 +172,32 @@ def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
 )
 def test_numbers(response: str, key: float, unit: str, expected: bool | None) -> None:
     assert number_is_right(response, key, unit) is expected
+
+
+@pytest.mark.parametrize(
+    ("response", "key", "unit", "expected"),
+    [
+        ("5", 1e299, "trillion bags", None),
+        ("5", 1e308, "million bags", None),
+        ("5", 1e299, "bags", False),
+        ("1e299 trillion", 1.0, "bags", False),
+        ("1" * 400, 1e299, "bags", None),
+        ("1" * 400, 5.0, "bags", None),
+        ("1e-290", 1e-293, "bags", None),  # a thousandfold, as 1000 is of 1
+        ("1e-290", 1e-290, "bags", True),
+        ("1e-290", 5e-290, "bags", False),
+    ],
+)
+def test_numbers_beyond_a_float_are_near_nothing(
+    response: str, key: float, unit: str, expected: bool | None
+) -> None:
+    assert number_is_right(response, key, unit) is expected
+
+
+def test_only_infinity_is_near_infinity() -> None:
+    assert not is_near_any([5.0, 1e308], [math.inf], 0.5)
+    assert not is_near_any([math.inf], [5.0, 1e308], 0.5)
+    assert is_near_any([math.inf], [5.0, math.inf], 0.5)
 
 
 @settings(deadline=None)
