@@ -150,7 +150,8 @@ class Tournament:
             ratings.append(bradley_terry(results, clusters))
         is_same = np.array([first == second for _, (first, second) in kept])
         same_outcome = share(is_same, np.ones_like(is_same), clusters)
-        agreement = ranking_agreement(*ratings, len(np.unique(clusters)))
+        ours, theirs = ratings
+        agreement = ranking_agreement(ours, theirs, len(np.unique(clusters)))
         cleaned: dict[str, Any] = without_nan(
             {**agreement, "same_outcome": same_outcome, "matches": len(kept)}
         )
