@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, errors_at
 from judging.fingerprint import digest
 from judging.labels import normalise, score_logprobs
-from judging.tasks import JudgeTask
+from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict, label_of, score_of, type_of
 
 CHANCE = 0.05
@@ -42,7 +42,7 @@ class HeldOutVerdicts(BaseModel):
     rows, so that the error is that of a verdict.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     confidence: tuple[float, ...]
     right: tuple[bool, ...]
@@ -108,7 +108,7 @@ def with_review(verdict: Verdict, risk: float, threshold: float | None) -> Verdi
 class Calibration(BaseModel):
     """``softmax(log-probabilities / temperature + bias)`` for one rubric."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     temperature: float = Field(gt=0)
     bias: dict[str, float]
@@ -131,7 +131,7 @@ class Calibration(BaseModel):
 class CalibrationSet(BaseModel):
     """All calibrations of a judge, as ``calibration.json``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     judge: str
     """Digest of the judge's identity (weights, instructions, budget, dtype, engine)."""
@@ -174,14 +174,33 @@ class CalibrationSet(BaseModel):
 
     @classmethod
     def load(cls, path: Path, judge: str) -> CalibrationSet:
-        """Read the ``calibration.json`` of a judge; ``CustosError`` if it is another judge's."""
+        """Read the ``calibration.json`` of a judge; ``CustosError`` if it is another judge's.
+
+        So is a label without a bias.
+        """
         calibration = cls.read(path)
         if calibration.judge != judge:
             raise CustosError(
                 f"{path}: fitted for judge {calibration.judge}, but this judge is {judge}; train "
                 f"the judge again, or remove the file to judge uncalibrated"
             )
+        for part, fitted in (
+            ("rubrics", calibration.rubrics),
+            ("error_types", calibration.error_types),
+        ):
+            for key, of_rubric in fitted.items():
+                with errors_at(f"{path}: field '{part}.{key}'"):
+                    labels = _labels_of(key)
+                wanted = map(score_of if part == "rubrics" else type_of, labels)
+                if absent := [label for label in wanted if label not in {"", *of_rubric.bias}]:
+                    raise FieldError(f"{part}.{key}.bias", f"no '{absent[0]}'", str(path))
         return calibration
+
+
+def _labels_of(key: str) -> tuple[str, ...]:
+    """Return the labels under the rubric of a :func:`calibration_key`."""
+    name, _, rubric = key.partition("/")
+    return get_task(name).labels(rubric.removesuffix("/given").removesuffix("/critique"))
 
 
 def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:

@@ -1,6 +1,7 @@
 """Calibrations: fits of planted or independently found values, thresholds of known error."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -64,14 +65,29 @@ def test_a_set_is_bound_to_its_judge(tmp_path: Path) -> None:
         CalibrationSet.load(path, "xyz")
 
 
-ZERO = {"r": _calibration().model_dump() | {"temperature": 0}}
+SOUND = _calibration().model_dump()
+
+
+def _with(key: str = "hieval-qs/plain/any", **changed: object) -> str:
+    return json.dumps({"judge": "abc", "rubrics": {key: {**SOUND, **changed}}})
+
+
+TYPES = {"judge": "abc", "rubrics": {}, "error_types": {"hieval-ea/plain/all": SOUND}}
+HELD_OUT = {"judge": "abc", "rubrics": {}, "held_out": {"r": {"confidence": [1e999], "right": [1]}}}
 
 
 @pytest.mark.parametrize(
     "content",
     [
         *("", "[]", '{"judge": "abc"}', '{"judge": "abc", "rubrics": {}, "extra": 1}'),
-        json.dumps({"judge": "abc", "rubrics": ZERO}),
+        _with(temperature=0),
+        _with(temperature=math.inf),
+        _with(temperature=math.nan),
+        _with(bias={"Correct": math.nan, "Wrong": 0}),
+        _with(bias={"Correct": 1}),
+        _with("hieval-qs/plain/all"),  # no Partial
+        _with("no-such-task/plain"),
+        *map(json.dumps, (TYPES, HELD_OUT)),
     ],
 )
 def test_malformed_files_are_one_error(tmp_path: Path, content: str) -> None:
