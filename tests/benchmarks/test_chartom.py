@@ -364,7 +364,16 @@ def test_numbers_of_any_size_have_a_geometric_mean(size: float, sign: int) -> No
 
 def test_huge_and_tiny_answers_are_not_acceptable() -> None:
     others = [1e-300, 6, 1e300]
-    answers = [1e308, "1" * 400, 5e-324, f"0.{'0' * 400}1", "1e999", "1/0", -1e308, math.inf]
+    answers: list[float | str] = [
+        1e308,
+        "1" * 400,
+        5e-324,
+        f"0.{'0' * 400}1",
+        "1e999",
+        "1/0",
+        -1e308,
+        math.inf,
+    ]
     for unit in ("", "million bags", "trillion bags"):
         assert hmi(answers, 1.2, others, unit=unit) == 1
         assert hmi(["1.2"], 1.2, others, unit=unit) == 0
