@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judging.errors import CustosError, FieldError, Missing, errors_at
 from judging.files.records import decode_json
@@ -39,7 +39,7 @@ class JudgeCard(BaseModel):
     modes: dict[str, tuple[Mode, ...]] = {}
     """``task/rubric`` to the modes it was trained for, its own mode first. Where it does not say,
     tasks that write critiques were trained on critiques."""
-    response_budget: int = 1024
+    response_budget: int = Field(1024, gt=0)
     """Most tokens of one response; the middle of a longer one is cut out."""
     layout: Literal["turns"] = "turns"
     """How its prompts keep fields apart: each is a turn of the chat template, which no text can
@@ -142,12 +142,21 @@ def read_card(folder: Path) -> JudgeCard:
         card = JudgeCard.model_validate(values)
     except ValidationError as error:
         raise FieldError.from_validation(error, f"{path}: not a judge card") from None
+    if not card.tasks:
+        raise FieldError("tasks", "no task; train the judge again", str(path))
+    for field, lists in (("tasks", card.tasks), ("modes", card.modes)):
+        if empty := [name for name, listed in lists.items() if not listed]:
+            raise FieldError(f"{field}.{empty[0]}", "is empty; train the judge again", str(path))
     for name, rubrics in card.tasks.items():
         with errors_at(str(path)):
             task = get_task(name)
         for rubric in rubrics:
             key = f"{name}/{rubric}"
-            if card.instructions.get(key) != _own_hash(task, rubric):
+            try:
+                told = _own_hash(task, rubric)
+            except (LookupError, ValueError):  # the task knows no such rubric, or no more
+                told = None
+            if told is None or card.instructions.get(key) != told:
                 raise CustosError(
                     f"{path}: the instruction of '{key}' has changed since training; "
                     f"train the judge again or use the version it came with"

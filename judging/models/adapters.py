@@ -7,6 +7,7 @@ bitsandbytes (QLoRA). A judge is never loaded so: its adapter is merged into the
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -198,9 +199,17 @@ def _check_adapter(folder: Path) -> None:
     path = folder / ADAPTER_CONFIG
     if not path.is_file():
         raise CustosError(f"{folder}: no {ADAPTER_CONFIG}; download it again")
-    kind = read_object(path).get("peft_type")
-    if kind != "LORA":
+    config = read_object(path)
+    if (kind := config.get("peft_type")) != "LORA":
         raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
+    of_layers = config.get("alpha_pattern")
+    alphas = {
+        "lora_alpha": config.get("lora_alpha", 1),
+        **(of_layers if isinstance(of_layers, dict) else {}),
+    }
+    for name, alpha in alphas.items():
+        if not (isinstance(alpha, int | float) and 0 < alpha < math.inf):
+            raise CustosError(f"{path}: {name} is {alpha!r}, no scale; download it again")
     with safe_open(folder / ADAPTER_FILE, "pt") as weights:
         for name in weights.keys():
             if not weights.get_tensor(name).isfinite().all():

@@ -1,5 +1,6 @@
 """Which judge is meant by a name, which one answers, and in what form it takes a request."""
 
+import json
 import socket
 import time
 from pathlib import Path
@@ -10,7 +11,15 @@ import pytest
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, choose_judge, familiarity
-from judging.judge.card import CARD_FILE, JudgeCard, check_name, resolve, shipped_judges
+from judging.judge.card import (
+    CARD_FILE,
+    SHIPPED,
+    JudgeCard,
+    check_name,
+    read_card,
+    resolve,
+    shipped_judges,
+)
 from judging.judge.notes import measured_note
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Mode
@@ -95,6 +104,33 @@ def test_a_folder_says_what_it_lacks(file: str | None, says: str) -> None:
     message = refusal("folder")
     assert "judge.json is missing, so that it is no run folder" in message
     assert says in message
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"tasks": {}}, "field 'tasks': no task"),
+        ({"tasks": {"hieval-qs": []}}, "field 'tasks.hieval-qs': is empty"),
+        ({"tasks": {"hieval-qs": ["zzz"]}}, "the instruction of 'hieval-qs/zzz' has changed"),
+        ({"tasks": {"chartom-fact": ["zzz"]}}, "the instruction of 'chartom-fact/zzz' has changed"),
+        ({"tasks": {"no-such": ["plain"]}}, "field 'task': 'no-such' is not one of"),
+        ({"modes": {"hieval-qs/plain/any": []}}, "field 'modes.hieval-qs/plain/any': is empty"),
+        ({"response_budget": 0}, "field 'response_budget': "),
+    ],
+)
+def test_a_card_that_no_judge_can_have_is_one_error(
+    tmp_path: Path, changed: dict[str, Any], fault: str
+) -> None:
+    values = json.loads((SHIPPED / "embedded-qs" / CARD_FILE).read_text())
+    (tmp_path / CARD_FILE).write_text(json.dumps({**values, **changed}))
+    with pytest.raises(CustosError, match=fault) as caught:
+        read_card(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / CARD_FILE}: ")
+
+
+def test_the_cards_of_shipped_judges_are_sound() -> None:
+    for name in shipped_judges():
+        assert read_card(SHIPPED / name).tasks
 
 
 PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
