@@ -269,12 +269,12 @@ def _near(elements: Sequence[str], references: Sequence[str]) -> Matches:
 
 @dataclass(frozen=True)
 class _Values:
-    """Texts that may be numbers, and what others are looked for among."""
+    """Texts, some of them numbers, indexed so that an equal or near one is found at once."""
 
     each: Sequence[tuple[float | None, str]]
-    """The value of a number, and the normalised text."""
+    """Number of each text, ``None`` where it is none, and its normalised form."""
     numbers: Sequence[float]
-    """In order."""
+    """Numbers among the texts, in ascending order."""
     texts: set[str]
     words: set[str]
     """Texts that are no numbers."""
@@ -306,8 +306,12 @@ def _share_tokens(elements: Sequence[str], references: Sequence[str]) -> Matches
     places = {token: np.array(indices) for token, indices in holding.items()}
     are_right, are_given = [], np.zeros(len(wanted), bool)
     for tokens in map(_tokens, elements):
-        found = [places[token] for token in tokens if token in places]
-        shared = np.bincount(np.concatenate(found), minlength=len(wanted)) if found else 0 * sizes
+        shared_by = [places[token] for token in tokens if token in places]
+        shared = (
+            np.bincount(np.concatenate(shared_by), minlength=len(wanted))
+            if shared_by
+            else 0 * sizes
+        )
         # No two empty texts: what is only punctuation stays, and blank texts are left out.
         equal = 2 * shared / (len(tokens) + sizes) >= TOKEN_F1_THRESHOLD
         are_right.append(bool(equal.any()))

@@ -110,8 +110,9 @@ class Metric:
     """Mark of a share of ``items``. Its interval is Wilson's, widened for clusters."""
     is_biased: bool = False
     """Mark of a measure to which chance can only add, such as ECE, and which so has no interval."""
-    is_less_accuracy: bool = False
-    """Mark of the overconfidence, whose interval must allow for errors that no row shows."""
+    allows_unseen_errors: bool = False
+    """Mark of a mean confidence less the accuracy, whose interval allows for errors that no row
+    shows."""
     bounds: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest value that it can have."""
 
@@ -162,10 +163,10 @@ class TallyDraws:
         n = float(items(self.draws.total))
         if metric.is_biased:
             return {"value": float(value(self.draws.total)), **NO_INTERVAL._asdict(), "n": int(n)}
-        found = self.draws.estimate(value, n, metric.bounds)
-        return self._with_unseen_errors(found) if metric.is_less_accuracy else found
+        estimate = self.draws.estimate(value, n, metric.bounds)
+        return self._with_unseen_errors(estimate) if metric.allows_unseen_errors else estimate
 
-    def _with_unseen_errors(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _with_unseen_errors(self, estimate: dict[str, Any]) -> dict[str, Any]:
         """Widen the interval of the overconfidence, as resamples of right rows show no wrong ones.
 
         No end is nearer than by the accuracy that ``design_bounds`` allows a judge without an
@@ -178,9 +179,9 @@ class TallyDraws:
         unseen = self.draws.rate(lambda sums: np.zeros(sums.shape[:-1]), items)["high"]
         total = self.total
         confidence = float(metrics.ratio(total.calibration[1::3].sum(), total.with_confidence))
-        low = np.fmin(found["low"], confidence - unseen)
-        high = np.fmax(found["high"], confidence - 1 + unseen)
-        return found | {"low": float(low), "high": float(high)}
+        low = np.fmin(estimate["low"], confidence - unseen)
+        high = np.fmax(estimate["high"], confidence - 1 + unseen)
+        return estimate | {"low": float(low), "high": float(high)}
 
 
 def _false_positive_rate(tally: Tally) -> Floats:
@@ -231,7 +232,7 @@ METRICS: Mapping[str, Metric] = {
     "overconfidence": Metric(
         attrgetter("overconfidence"),
         attrgetter("with_confidence"),
-        is_less_accuracy=True,
+        allows_unseen_errors=True,
         bounds=(-1.0, 1.0),
     ),
     "brier": Metric(attrgetter("brier"), attrgetter("with_posterior"), bounds=(0.0, 2.0)),

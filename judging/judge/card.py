@@ -153,10 +153,10 @@ def read_card(folder: Path) -> JudgeCard:
         for rubric in rubrics:
             key = f"{name}/{rubric}"
             try:
-                told = _own_hash(task, rubric)
+                expected = _own_hash(task, rubric)
             except (LookupError, ValueError):  # the task knows no such rubric, or no more
-                told = None
-            if told is None or card.instructions.get(key) != told:
+                expected = None
+            if expected is None or card.instructions.get(key) != expected:
                 raise CustosError(
                     f"{path}: the instruction of '{key}' has changed since training; "
                     f"train the judge again or use the version it came with"

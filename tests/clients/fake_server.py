@@ -22,7 +22,7 @@ class Say:
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
     is_endless: bool = False
-    """Whether the body is sent again and again."""
+    """Mark of a body that is sent again and again."""
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ def test_an_interval_ends_where_the_metric_does(
 
 
 def test_overconfidence_allows_for_errors_that_no_row_shows() -> None:
-    """Of 25 rows of a calibrated judge that is nearly sure, most files hold no error."""
+    """A calibrated judge that is nearly sure errs on none of 25 rows in most files."""
     rng, held, all_right = np.random.default_rng(0), 0, 0
     for _ in range(40):
         stated = rng.uniform(0.95, 0.999, 25)
