@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
-from judging.fingerprint import digest, file_sha256, package_versions
+from judging.fingerprint import digest, package_versions
 from judging.judge.card import (
     JudgeCard,
     RequestT,
@@ -32,7 +32,7 @@ from judging.judge.notes import (
     pictures_note,
 )
 from judging.labels import log_probabilities
-from judging.models.adapters import ADAPTER_FILE
+from judging.models.adapters import adapter_identity
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.models.gguf_files import GGUF
 from judging.progress import made_ahead, progress_over
@@ -83,7 +83,7 @@ class Judge:
         backbone: Backbone,
         engine: Engine,
         card: JudgeCard | None = None,
-        adapter_sha256: str = "",
+        adapter: Mapping[str, Any] | None = None,
         calibration: CalibrationSet | None = None,
     ) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class Judge:
         self.backbone = backbone
         self.engine = engine
         self.card = card
-        self.adapter_sha256 = adapter_sha256
+        self.adapter = adapter or {"adapter_sha256": ""}
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = encoder_of(backbone, card)
@@ -148,7 +148,7 @@ class Judge:
     @classmethod
     def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
         """Build the judge of a run folder; ``CustosError`` if its calibration is another's."""
-        judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
+        judge = cls(folder.name, backbone, engine, card, adapter_identity(folder))
         judge.folder = folder
         if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
             judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
@@ -184,7 +184,7 @@ class Judge:
         return {
             "backbone": "local" if is_local else name,
             "backbone_version": self.backbone.version,
-            "adapter_sha256": self.adapter_sha256,
+            **self.adapter,
             "instructions": self.card.instructions if self.card else {},
             "response_budget": self.encoder.response_budget,
             "layout": "turns",

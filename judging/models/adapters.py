@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError
+from judging.fingerprint import file_sha256
 from judging.models.checkpoints import LoraChange, check_safetensors, read_object
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
 ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 ADAPTER_FILE = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
+_SCALE = ("r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora")
+"""Keys of an adapter's configuration by which its change of the weights is multiplied."""
 MAGNITUDE = "lora_magnitude_vector"
 """Part of the names of DoRA's weights: the norms of rows."""
 _WRAPPING = threading.Lock()
@@ -161,6 +164,15 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
     _check_names(adapted, folder)
     return _mixed_precision(adapted)
+
+
+def adapter_identity(folder: Path) -> dict[str, Any]:
+    """Return all that decides what a saved adapter does: the hash of its weights, their scale."""
+    config = read_object(folder / ADAPTER_CONFIG)
+    return {
+        "adapter_sha256": file_sha256(folder / ADAPTER_FILE),
+        "adapter_scale": {key: config[key] for key in _SCALE if config.get(key)},
+    }
 
 
 def _check_names(adapted: Any, folder: Path) -> None:

@@ -134,7 +134,7 @@ class CalibrationSet(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     judge: str
-    """Digest of the judge's identity (weights, instructions, budget, dtype, engine)."""
+    """Digest of the judge's identity (adapter and its scale, instructions, budget, dtype)."""
     rubrics: dict[str, Calibration]
     """Over scores (labels without their error type), keyed by ``task/rubric``."""
     error_types: dict[str, Calibration] = {}

@@ -32,7 +32,7 @@ from judging.files.records import write_json
 from judging.fingerprint import digest, file_sha256, picture_sha256
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.judge.card import CARD_FILE, JudgeCard
-from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
+from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, adapter_identity
 from judging.models.backbones import load_backbone
 from judging.progress import in_batches, progress_over
 from judging.scoring.ask_model import CHUNK
@@ -258,8 +258,8 @@ def grade_start(
     indices = affordable_rows(examples, recipe.run.seed)
     with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():
         engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
-        adapter_sha256 = file_sha256(folder / ADAPTER_FILE) if folder else ""
-        judge = Judge("start", backbone, engine, card, adapter_sha256)
+        adapter = adapter_identity(folder) if folder else None
+        judge = Judge("start", backbone, engine, card, adapter)
         if folder and (folder / CALIBRATION_FILE).is_file():
             judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
         chosen = [examples[index] for index in indices]

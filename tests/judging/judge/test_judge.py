@@ -19,6 +19,7 @@ from clients.pool import JudgePool
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import read_card
+from judging.models.adapters import ADAPTER_CONFIG
 from judging.models.backbones import load_backbone
 from judging.scoring import ask_model
 from judging.scoring.prompts import EncodedPrompt, Encoder
@@ -248,7 +249,10 @@ def test_fingerprints_follow_what_could_change_a_verdict(
     card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
     (folder / "judge.json").write_text(json.dumps(card | {"response_budget": 51}))
     others.append(_load(folder).fingerprint(ask()))
-    assert len({base_print, *others}) == 8
+    config = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+    (folder / ADAPTER_CONFIG).write_text(json.dumps(config | {"lora_alpha": 5}))
+    others.append(_load(folder).fingerprint(ask()))
+    assert len({base_print, *others}) == 9
 
 
 def test_calibration_changes_probabilities_but_not_the_pass(judge: Judge, folder: Path) -> None:

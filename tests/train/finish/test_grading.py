@@ -148,7 +148,7 @@ def test_other_rows_and_another_judge_are_graded_anew(small: str, tmp_path: Path
     changed = [*ROWS[:7], ROWS[7].model_copy(update={"references": ("other",)})]
     graded(tmp_path, judge, changed, grade_with(calls))
     assert len(calls) == 1
-    judge.adapter_sha256 = "0" * 64
+    judge.adapter = {"adapter_sha256": "0" * 64}
     graded(tmp_path, judge, changed, grade_with(calls))
     assert len(calls) == 1 + 3
 
