@@ -11,7 +11,7 @@ from judging.rules.answer_options import (
     with_letter,
 )
 from judging.rules.final_answers import final_answers
-from judging.rules.mathematics import is_asked, is_long_to_read, same_mathematics
+from judging.rules.mathematics import is_long_to_read, same_as_asked, same_mathematics
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -45,8 +45,6 @@ Wording and notation may differ if the meaning is the same."""
 _CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_ALTERNATIVES}
 
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
-
-_EXPRESSION = re.compile(r"[\w})]\s*[-+*=<>≤≥]")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
@@ -172,26 +170,13 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
         return None
     if all(map(_BARE_NUMBER.fullmatch, (request.response.strip(), *references))):
         return None
-    results = {
-        same_mathematics(reference, final)
-        and (is_asked(reference, final, request.question) or None)
-        for reference in references
-    }
+    results = {same_as_asked(reference, final, request.question) for reference in references}
     may_be_near = request.variant == "tolerance" or (
         request.reference_mode != "any"
         and any(mark in text for text in (final, *references) for mark in ",;{")
     )
     if True in results:
-        # "Simplify 2x + 3x" is not answered by "2x + 3x", which has the value of 5x.
-        is_repeated = _EXPRESSION.search(final) and _bare(final) in _bare(request.question)
-        if is_repeated and _bare(final) not in map(_bare, references):
-            return None
         return Ruling("scored", CORRECT, "decided by rule: the values are equal")
     if results == {False} and not may_be_near:
         return Ruling("scored", WRONG, "decided by rule: the values differ")
     return None
-
-
-def _bare(text: str) -> str:
-    """Return a text without spaces and the marks of formulas."""
-    return re.sub(r"[\s$]|\\[()\[\]]", "", text)
