@@ -36,6 +36,11 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 """What the fixed values of symbols are made of; expressions of more symbols are not compared."""
 _SHORT_INTEGER = 5
 """Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
+_MAGNITUDES = {
+    "hundred": 2, "thousand": 3, "million": 6, "millions": 6, "mn": 6, "billion": 9, "billions": 9,
+    "bn": 9, "trillion": 12,
+}  # fmt: skip
+_CURRENCIES = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
 _SEVERAL_SIZES = frozenset("ton tons pound pounds".split())
 """Units of more than one size, or of money."""
 _FREE = frozenset("CKckmn")
@@ -269,26 +274,32 @@ def _end(end: Answer) -> float:
 
 def _compare_values(one: Answer, other: Answer) -> bool | None:
     [first], [second] = one.items, other.items
-    units = [*one.marks, *other.marks]
+    powers, units = zip(*map(_magnitude_and_unit, (*one.marks, *other.marks)), strict=True)
     sizes = [_size(unit) for unit in units]
     is_known = all(size is not None for size in sizes) and sizes[0][0] == sizes[1][0]  # type: ignore[index]
     if units[0] != units[1] and not is_known:
         return None
-    factors = [size[1] if size and is_known else 1 for size in sizes]
+    factors = [
+        _context().mpf(10) ** power * (size[1] if size and is_known else 1)
+        for power, size in zip(powers, sizes, strict=True)
+    ]
     pairs = [(a * factors[0], b * factors[1]) for a, b in _values(first, second)]
     if all(_difference_of(*pair) <= _SAME for pair in pairs):
         return True
-    if "%" in units and units[0] != units[1]:
-        a, b = pairs[0]
-        if min(_difference_of(a * 100, b), _difference_of(a, b * 100)) <= _NEAR:
-            return None
+    left_out = [2] if "%" in units and units[0] != units[1] else []
+    left_out += [3, 6, 9, 12] if 0 in powers and any(powers) else []  # 3, where it counts millions
+    [(a, b), *_] = pairs
+    if any(
+        _difference_of(a * 10**k, b * 10**j) <= _NEAR for n in left_out for k, j in ((n, 0), (0, n))
+    ):
+        return None
     names = symbols(first)
     if names != symbols(second) or "i" in names:
         return None
     apart = [a - b for a, b in pairs]
     if _FREE & set(names) and all(_difference_of(apart[0], each) <= _SAME for each in apart):
         return None
-    are_counts = one.is_exact and other.is_exact and units[0] == units[1]
+    are_counts = one.is_exact and other.is_exact and units[0] == units[1] and not any(powers)
     if are_counts and all(map(_is_count, (first, second))):
         return False
     if not names and (_is_rounded(*pairs[0]) or _is_rounded(*pairs[0][::-1])):
@@ -346,6 +357,15 @@ def _size(unit: str) -> tuple[str, Any] | None:
     ):
         return None
     return known.unit.dimension, _context().mpf(repr(known.unit.factor))
+
+
+def _magnitude_and_unit(unit: str) -> tuple[int, str]:
+    """Split a unit such as ``million dollars`` into a power of ten and the unit itself."""
+    words, power = unit.split(), 0
+    while words and words[0] in _MAGNITUDES:
+        power += _MAGNITUDES[words.pop(0)]
+    rest = " ".join(words)
+    return power, _CURRENCIES.get(rest, rest)
 
 
 def _difference(answer: Answer) -> Any:

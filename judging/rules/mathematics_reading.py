@@ -346,7 +346,8 @@ def _closing(text: str) -> int:
 def _without_unit(text: str) -> tuple[str, str]:
     """Return a value and its unit, which may be empty."""
     if money := _MONEY.match(text):
-        return money[1] + text[money.end() :], money[2]
+        value, counted = _without_unit(text[money.end() :])
+        return money[1] + value, f"{counted} {money[2]}".strip()
     if text.endswith("%"):
         return text[:-1].strip(), "%"
     if unit := _UNIT.fullmatch(text):

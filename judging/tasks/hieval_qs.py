@@ -1,6 +1,8 @@
 """HiEval quick score: a response gives the whole ground truth, part of it, or something else."""
 
 import re
+from contextlib import suppress
+from datetime import date
 
 from judging.rules.answer_options import (
     classes_of,
@@ -43,6 +45,20 @@ answer, even if a right value appears on the way.
 Wording and notation may differ if the meaning is the same."""
 
 _CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_ALTERNATIVES}
+
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY = r"(?:the )?(\d{1,2})(?:st|nd|rd|th)?"
+_DAY_FIRST = re.compile(rf"(?:on )?{_DAY}(?: of)? {_MONTH},? (\d{{4}})", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"(?:on )?{_MONTH} {_DAY},? (\d{{4}})", re.IGNORECASE)
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_DATE_IN_DIGITS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_LONGEST_DATE = 40
+_ONE_CALENDAR = 1931
+"""Year from which on no country counted days by another calendar than science did."""
 
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
@@ -112,6 +128,7 @@ class HiEvalQuickScore(HiEvalTask):
         return (
             _ruled_option(request, final)
             or _ruled_class(request, final)
+            or _ruled_date(request, final)
             or _ruled_mathematics(request, final)
         )
 
@@ -154,6 +171,45 @@ def _ruled_class(request: JudgeRequest, final: str | None) -> Ruling | None:
         return None
     label = CORRECT if given in right else WRONG
     return Ruling("scored", label, f"decided by rule: the class is {given}")
+
+
+def _ruled_date(request: JudgeRequest, final: str | None) -> Ruling | None:
+    """Decide a final answer that is a day and no more, as each reference is.
+
+    Where the days differ by one, the time may be another zone's.
+    """
+    given, right = _date(final or ""), list(map(_date, request.references))
+    if given is None or (request.reference_mode == "all" and len(right) > 1):
+        return None
+    if given in right:
+        return Ruling("scored", CORRECT, "decided by rule: the days are equal")
+    are_apart = all(
+        day and abs(day - given).days > 1 and min(day, given).year >= _ONE_CALENDAR for day in right
+    )
+    if not are_apart or request.reference_mode != "any":
+        return None
+    return Ruling("scored", WRONG, "decided by rule: the days differ")
+
+
+def _date(text: str) -> date | None:
+    """Read a text that is a day and can be no other; ``None`` for ``5/6/1990``."""
+    text = text.strip(" .*") if len(text) <= _LONGEST_DATE else ""
+    if iso := _ISO_DATE.fullmatch(text):
+        readings = [iso.group(1, 2, 3)]
+    elif day_first := _DAY_FIRST.fullmatch(text):
+        readings = [day_first.group(3, 2, 1)]
+    elif month_first := _MONTH_FIRST.fullmatch(text):
+        readings = [month_first.group(3, 1, 2)]
+    elif digits := _DATE_IN_DIGITS.fullmatch(text):
+        readings = [digits.group(4, 3, 1), digits.group(4, 1, 3)]
+    else:
+        return None
+    days = set()
+    for year, month, day in readings:
+        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+        with suppress(ValueError):  # no month, no day of it
+            days.add(date(int(year), number, int(day)))
+    return days.pop() if len(days) == 1 else None
 
 
 def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:

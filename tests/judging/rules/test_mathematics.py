@@ -39,6 +39,13 @@ EQUAL = [
     (r"\{1, 2\}", "x_1 = 2, x_2 = 1"),
     (r"\sqrt[3]{16}", r"2\sqrt[3]{2}"),
     (r"3\sqrt{6}", r"3 \cdot 6^{1/2}"),
+    ("3.2 million", "3,200,000"),
+    (r"3.2\text{ million}", "3200 thousand"),
+    ("3 hundred thousand", "300,000"),
+    ("2 million people", "2,000,000 people"),
+    ("$1.5 billion", "1,500 million dollars"),
+    ("$1.5bn", "$1,500,000,000"),
+    ("12.50 euros", "€12.5"),
 ]
 DIFFERENT = [
     ("1/2", "1/3"),
@@ -58,6 +65,11 @@ DIFFERENT = [
     ("44 cm", "0.45 m"),
     ("12.500 km", "13.600 km"),
     ("119", "120"),
+    ("3.2 million", "320,000"),
+    ("3.2 million", "3.2 billion"),
+    ("3 million", "4,000,000"),
+    ("12 thousand", "15,400"),
+    ("$1.5 billion", "$1.5 million"),
     ("-2", "2"),
     (r"\infty", "5"),
     (r"(1, 2) \cup (3, 4)", r"(1, 2) \cup (3, 5)"),
@@ -73,6 +85,13 @@ OPEN = [
     ("6 feet", "1.8 m"),  # mostly rounded
     ("3 miles", "5 km"),
     ("1 ton", "1000 kg"),  # a ton of 907 or 1,000 kg
+    ("3 million", "3"),  # where it is asked how many million
+    ("3 million", "3,000"),
+    ("12 thousand", "12,040"),
+    ("12 thousand", "12,400"),
+    ("2 million people", "2,000,000"),
+    ("$5 million", "€5 million"),
+    ("$5 m", "$5 million"),  # a unit, or a million
     ("5 pounds", "5 kg"),  # money, or a mass
     ("2,962 m", "2.962 m"),  # thousands as in German, or decimals
     ("€1.500", "€1500"),

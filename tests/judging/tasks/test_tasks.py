@@ -347,6 +347,46 @@ def test_an_equal_value_that_may_not_be_what_is_asked_is_left_to_a_judge(
     assert ruled((reference,), response, question=question) == label
 
 
+MOON = "July 20, 1969"
+
+
+@pytest.mark.parametrize(
+    ("reference", "response", "label"),
+    [
+        (MOON, "1969-07-20", "Correct"),
+        (MOON, "20.07.1969", "Correct"),
+        (MOON, WORK + "The answer is 20 July 1969.", "Correct"),
+        (MOON, "**On the 20th of July, 1969.**", "Correct"),
+        ("Sept. 3, 1939", "3 September 1939", "Correct"),
+        ("June 6, 1970", "6/6/1970", "Correct"),
+        (MOON, "July 2, 1969", "Wrong"),
+        (MOON, "1969-06-20", "Wrong"),
+        (MOON, "21 July 1969", None),  # the same time in another zone
+        ("November 7, 1917", "25 October 1917", None),  # the same day in another calendar
+        ("June 5, 1970", "6/5/1970", None),  # in June, or in May
+        ("June 5, 1970", "7/8/1970", None),
+        ("July 1969", "20 July 1969", None),
+        (MOON, "July 1969", None),
+        (MOON, "1969", None),
+        (MOON, "Not 20 July 1969", None),
+        (MOON, "20 July 1969 or 24 July 1969", None),
+        ("February 30, 1969", "2 March 1969", None),
+    ],
+)
+def test_a_day_is_the_same_in_any_layout(reference: str, response: str, label: str | None) -> None:
+    assert ruled((reference,), response, question="When was it?") == label
+
+
+def test_days_among_others() -> None:
+    given = {"question": "When was it?"}
+    assert ruled((MOON, "July 24, 1969"), "1969-07-24", **given) == "Correct"
+    assert ruled((MOON, "July 24, 1969"), "1969-07-30", **given) == "Wrong"
+    assert ruled((MOON, "in summer"), "1969-07-30", **given) is None
+    assert ruled((MOON, "July 24, 1969"), "1969-07-24", reference_mode="all", **given) is None
+    assert ruled((MOON,), "1968-07-20", reference_mode="any-partial", **given) is None
+    assert ruled((MOON,), "1969-07-20 " * 10_000, **given) is None
+
+
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     subset = ((r"\{1, 2\}",), WORK + r"$\boxed{\{1\}}$")
     assert ruled(*subset) == "Wrong"
