@@ -64,6 +64,10 @@ _EXPRESSION = re.compile(r"[\w})][-+*=<>≤≥]|\d[^\W\d_]")
 """Of several parts: ``2x + 3x``, 5 km."""
 _BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
 _BARE_FRACTION = re.compile(r"(\d+)/(\d+)")
+_SHARE = re.compile(
+    r"(?i:\b(?:fraction|share|part|proportion|probability|chance|ratio|slope|value)s?\b)|\d\s?[-+*/=]|比|率"
+)
+"""Asks for a fraction, so that 11/9 is no other writing of the day 9/11."""
 _WHOLE_NUMBER = re.compile(r"[-+]?\d[\d,]*")
 _COMPUTATION = re.compile(
     r"(?!-?\d(?:\.\d+)?(?:\\times|\\cdot|[×·⋅*])10\^)"
@@ -132,9 +136,10 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         return is_same
     fractions = [_BARE_FRACTION.fullmatch(text) for text in (wanted, given)]
     if is_same is False:
-        is_turned = all(fractions) and fractions[0].groups() == fractions[1].groups()[::-1]  # type: ignore[union-attr]
+        is_turned = all(fractions) and wanted.split("/") == given.split("/")[::-1]
+        is_day = is_turned and not _SHARE.search(question)
         is_signed = given.replace("-", "") == wanted.replace("-", "")
-        return None if is_turned or (is_signed and _LOSS.search(question)) else False
+        return None if is_day or (is_signed and _LOSS.search(question)) else False
     is_repeated = _EXPRESSION.search(given) and re.search(
         rf"(?<![\d.]){re.escape(given)}(?![\d.]?\d)", bare(question)
     )

@@ -58,7 +58,7 @@ _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DATE_IN_DIGITS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _LONGEST_DATE = 40
 _ONE_CALENDAR = 1931
-"""Year from which on no country counted days by another calendar than science did."""
+"""Year from which on no country wrote days of the Julian calendar."""
 
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 

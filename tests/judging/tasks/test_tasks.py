@@ -322,6 +322,7 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("What is the time signature?", "3/4", "6/8", None),
         ("When did it happen?", "9/11", "11/9", None),
         ("Which share?", "3/4", "2/3", "Wrong"),
+        ("Which share?", "3/4", "4/3", "Wrong"),
         ("Which share?", "3/4", "75%", "Correct"),
         ("By how much did sales fall?", "5%", "The answer is -5 %", None),
         ("What is 5% - 10%?", "5%", "The answer is -5 %", "Wrong"),
