@@ -123,7 +123,7 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is a listed option or class and no more, or is mathematics."""
+        """Decide a final answer that is one listed option, class, day or value, and no more."""
         final = _final_answer(request)
         return (
             _ruled_option(request, final)
