@@ -94,6 +94,7 @@ _LONGEST = 20_000
 """Characters of a question that is looked through for options."""
 _BETWEEN = " \t\n,;|/-*"
 _AROUND = " \t\r\n*_`\"'“”‘’"
+_LETTER_IN_TEXT = re.compile(r"(?<![\w.'’])(?:[B-Z]|A(?! (?!and|or)[a-z]))(?![\w.'’])")
 _LETTER_RUN = re.compile(r"[^\W\d_]+")
 _SHORT = 3
 """Letters of a word whose capitals may say what it is: mW and MW, Mb and mb, CO and Co."""
@@ -120,8 +121,7 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
     alone = _LETTER.fullmatch(plain)
     if match := alone or _LETTER_AND_TEXT.fullmatch(plain):
         index = ord(match[1].upper()) - ord("A")
-        is_listed = index < len(choices)
-        if is_listed and (alone or spelled(match[2]) == texts[index]):
+        if index < len(choices) and (alone or spelled(match[2]) == texts[index]):
             named.add(index)
             named |= {other for other, choice in enumerate(texts) if choice == texts[index] != ""}
     if (match := _TEXT_AND_LETTER.fullmatch(plain)) and not named:
@@ -129,7 +129,8 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
         named |= {other for other, choice in enumerate(texts) if choice == before}
         named = {index} if named == {index} else set()
     if alone:
-        named |= {index for index, choice in enumerate(texts) if _letter(choice) == _letter(plain)}
+        letter, pairs = _letter(plain), zip(texts, choices, strict=True)
+        named |= {index for index, pair in enumerate(pairs) if letter in map(_letter, pair)}
     if named and numbered:
         named.add(int(numbered[1]) - 1)
     return named.pop() if len(named) == 1 else None
@@ -202,9 +203,10 @@ def with_letter(reference: str, choices: Sequence[str]) -> str:
 
 
 def _letter(text: str) -> str | None:
-    """Find the letter that a text is or begins with, as ``b`` in ``(B) Perth``."""
+    """Find the letter that a text is, begins with or holds alone: b of "(B) Perth", "Team B"."""
     match = _LETTER.fullmatch(text) or _LETTER_AND_TEXT.fullmatch(text)
-    return match[1].lower() if match else None
+    letters = [match[1]] if match else _LETTER_IN_TEXT.findall(text)
+    return letters[0].lower() if len(letters) == 1 else None
 
 
 def spelled(text: str) -> str:

@@ -57,8 +57,8 @@ _OPENING = re.compile(
 """What may stand right before a box without a meaning of its own."""
 _OPERATOR = re.compile(r"(?:[-+/≠^~|%!)}\]\d\\]|\\[A-Za-z]+|(?<![A-Za-z])[A-Za-z])\Z")
 _SENTENCE_MARKS = tuple(".!?:;。！？：；")
-_ITEM = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)])\s")
-"""A dash and a space may begin an item or a negative number."""
+_ITEM = re.compile(r"\s*(?:(?:[-+•*]|\d{1,3}[.)])\s|#\d)")
+"""A dash and a space may begin an item or a negative number, and "#2" names a place in a list."""
 _UNIT = re.compile(
     r"(?:[ $)]|\\[)\],;: ]){0,6}"
     r"(?:\\(?:text|mathrm)\s?\{\s*([a-z]{1,15})\s*\}|([a-z]{1,15}|\\?%))(?![\w^{])"

@@ -18,6 +18,7 @@ from judging.rules.mathematics_reading import (
     LONGEST,
     Answer,
     UnreadError,
+    notation,
     read_answer,
     symbols,
 )
@@ -25,6 +26,8 @@ from judging.rules.quantities import parse_unit
 
 _NEAR = 0.01
 """Relative difference up to which two values may be one, rounded."""
+_NEAR_CONVERTED = 0.2
+"""The same of two values in different units: "6 feet" may be "1.8 m", and "3 miles" "5 km"."""
 _MOST_PLACES = 4
 """Decimals from which on a number is taken for one that was not rounded."""
 _DIGITS = 40
@@ -33,6 +36,13 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 """What the fixed values of symbols are made of; expressions of more symbols are not compared."""
 _SHORT_INTEGER = 5
 """Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
+_MAGNITUDES = {
+    "hundred": 2, "thousand": 3, "million": 6, "millions": 6, "mn": 6, "billion": 9, "billions": 9,
+    "bn": 9, "trillion": 12,
+}  # fmt: skip
+_CURRENCIES = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
+_SEVERAL_SIZES = frozenset("ton tons pound pounds".split())
+"""Units of more than one size, or of money."""
 _FREE = frozenset("CKckmn")
 """Symbols for any constant or whole number: ``2k + 1`` and ``2k - 1`` are all odd numbers."""
 _SYMBOL = re.compile(r"(?<![A-Za-z\\'’])(?<!\d )(?!I\b|[Aa]\s+[A-Za-z]{2})[A-Za-z](?![A-Za-z])")
@@ -44,6 +54,33 @@ _ASKING = re.compile(
 """What stands before the part of a question that says what it asks for."""
 _TO_SOLVE = re.compile(r"(?i:\b(?:solv\w+|solutions?|roots?|zeros?)\b)|解|根")
 """Asks for the values of a symbol that need not stand alone."""
+_FORM = re.compile(
+    r"(?i:\b(?:factor\w*|expand\w*|round(?:ed|ing)?|rationali\w+|lowest terms|binary|in base"
+    r"|scientific notation|complet\w+ the square|(?:as|to|into) an? (?:\w+ )?(?:fraction|decimal"
+    r"|percent\w*|product|number))\b)|因式|分解|展开|约分|科学记数|小数|分数"
+)
+"""Asks for a form: "Factor x^2 - 1" is not answered by its value."""
+_EXPRESSION = re.compile(r"[\w})][-+*=<>≤≥]|\d[^\W\d_]")
+"""Of several parts: ``2x + 3x``, 5 km."""
+_BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
+_BARE_FRACTION = re.compile(r"(\d+)/(\d+)")
+_SHARE = re.compile(
+    r"(?i:\b(?:fraction|share|part|proportion|probability|chance|ratio|slope|value)s?\b)|\d\s?[-+*/=]|比|率"
+)
+"""Asks for a fraction, so that 11/9 is no other writing of the day 9/11."""
+_WHOLE_NUMBER = re.compile(r"[-+]?\d[\d,]*")
+_COMPUTATION = re.compile(
+    r"(?!-?\d(?:\.\d+)?(?:\\times|\\cdot|[×·⋅*])10\^)"
+    r".*?(?:[\d)}][-+*/×·⋅÷^][\d({\\]|\\(?:times|cdot|div|[dtc]?frac|sqrt)(?![a-z]))"
+)
+"""Two numbers and what to do with them, but no power of ten."""
+_LOSS = re.compile(
+    r"(?i:\b(?:loss\w*|lost|lose|decreas\w*|declin\w*|drop\w*|f[ae]ll\w*|reduc\w*|deficit|debts?|below"
+    r"|chang\w*)\b)|下降|减少|亏损|降低|变化"
+)
+"""Gives a number the sign that an answer may leave out."""
+_GROUPED = re.compile(r"(?<![\d.,])([1-9]\d{0,2})\.(\d{3})(?![\d.,])")
+"""Three decimals, or thousands as in German: 2.962 m."""
 _MATHEMATICS = re.compile(r"[\d\\^]")
 _MOST_CHARS = 1_000
 """Characters of all references together that are read."""
@@ -75,9 +112,47 @@ def is_long_to_read(texts: Iterable[str]) -> bool:
 def _compared(reference: str, answer: str) -> bool | None:
     try:
         with _LOCK:
-            return _compare(read_answer(reference), read_answer(answer))
+            is_same = _compare(read_answer(reference), read_answer(answer))
+            if is_same is False and (_GROUPED.search(reference) or _GROUPED.search(answer)):
+                grouped = (_GROUPED.sub(r"\1\2", text) for text in (reference, answer))
+                return False if _compare(*map(read_answer, grouped)) is False else None
+            return is_same
     except (ArithmeticError, RecursionError, ValueError):
         return None
+
+
+def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
+    """Tell whether an answer has a reference's value, as :func:`same_mathematics` does.
+
+    Returns:
+        ``None`` also where the question may ask for more than the value: a name, a form, another
+        spelling of what it states itself (``2x + 3x``, 5 km); where a computation stands for its
+        result, or a loss has no sign; and where numbers may be names, dates or scores: version 3.1
+        and 3.10, 6/8 and 3/4 time, 9/11 and 11/9.
+    """
+    is_same = same_mathematics(reference, answer)
+    given, wanted = bare(answer), bare(reference)
+    if is_same is None or given == wanted:
+        return is_same
+    fractions = [_BARE_FRACTION.fullmatch(text) for text in (wanted, given)]
+    if is_same is False:
+        is_turned = all(fractions) and wanted.split("/") == given.split("/")[::-1]
+        is_day = is_turned and not _SHARE.search(question)
+        is_signed = given.replace("-", "") == wanted.replace("-", "")
+        return None if is_day or (is_signed and _LOSS.search(question)) else False
+    is_repeated = _EXPRESSION.search(given) and re.search(
+        rf"(?<![\d.]){re.escape(given)}(?![\d.]?\d)", bare(question)
+    )
+    is_computed = _WHOLE_NUMBER.fullmatch(wanted) and _COMPUTATION.match(given.split("=")[-1])
+    may_be_name = all(fractions) or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
+    is_other_form = _FORM.search(question) and notation(reference) != notation(answer)
+    is_open = is_repeated or is_computed or may_be_name or is_other_form
+    return None if is_open or not is_asked(reference, answer, question) else True
+
+
+def bare(text: str) -> str:
+    """Return a text without spaces and the marks of formulas."""
+    return re.sub(r"[\s$]|\\[()\[\]]", "", text)
 
 
 def is_asked(reference: str, answer: str, question: str) -> bool:
@@ -204,37 +279,61 @@ def _end(end: Answer) -> float:
 
 def _compare_values(one: Answer, other: Answer) -> bool | None:
     [first], [second] = one.items, other.items
-    units = [*one.marks, *other.marks]
+    powers, units = zip(*map(_magnitude_and_unit, (*one.marks, *other.marks)), strict=True)
     sizes = [_size(unit) for unit in units]
     is_known = all(size is not None for size in sizes) and sizes[0][0] == sizes[1][0]  # type: ignore[index]
     if units[0] != units[1] and not is_known:
         return None
-    factors = [size[1] if size and is_known else 1 for size in sizes]
+    factors = [
+        _context().mpf(10) ** power * (size[1] if size and is_known else 1)
+        for power, size in zip(powers, sizes, strict=True)
+    ]
     pairs = [(a * factors[0], b * factors[1]) for a, b in _values(first, second)]
     if all(_difference_of(*pair) <= _SAME for pair in pairs):
         return True
-    if "%" in units and units[0] != units[1]:
-        a, b = pairs[0]
-        if min(_difference_of(a * 100, b), _difference_of(a, b * 100)) <= _NEAR:
-            return None
+    left_out = [2] if "%" in units and units[0] != units[1] else []
+    left_out += [3, 6, 9, 12] if 0 in powers and any(powers) else []  # 3, where it counts millions
+    [(a, b), *_] = pairs
+    if any(
+        _difference_of(a * 10**k, b * 10**j) <= _NEAR for n in left_out for k, j in ((n, 0), (0, n))
+    ):
+        return None
     names = symbols(first)
     if names != symbols(second) or "i" in names:
         return None
     apart = [a - b for a, b in pairs]
     if _FREE & set(names) and all(_difference_of(apart[0], each) <= _SAME for each in apart):
         return None
+    are_counts = one.is_exact and other.is_exact and units[0] == units[1] and not any(powers)
+    if are_counts and all(map(_is_count, (first, second))):
+        return False
     if not names and (_is_rounded(*pairs[0]) or _is_rounded(*pairs[0][::-1])):
         return None
-    if all(_difference_of(*pair) > _NEAR for pair in pairs):
+    near = _NEAR_CONVERTED if _is_rounded_in(*sizes) else _NEAR
+    return False if all(_difference_of(*pair) > near for pair in pairs) else None
+
+
+def _is_rounded_in(one: tuple[str, Any] | None, other: tuple[str, Any] | None) -> bool:
+    """Tell whether a value in one unit is mostly rounded in the other: feet in metres."""
+    if not one or not other or one[0] not in ("length", "mass"):
         return False
-    are_counts = one.is_exact and other.is_exact and units[0] == units[1]
-    return False if are_counts and all(map(_is_count, (first, second))) else None
+    power = _context().log10(one[1] / other[1])
+    return bool(_difference_of(power, _context().nint(power)) > _SAME)
 
 
 def _is_rounded(short: Any, long: Any) -> bool:
-    """Tell whether a number of few decimals is another, which has more, rounded: 3.5 and 2√3."""
-    places = [_places(short), _places(long)]
-    return 0 < places[0] < _MOST_PLACES <= places[1] and abs(short - long) * 2 <= 10 ** -places[0]
+    """Tell whether a number is another, which has more digits, rounded: 3.5 and 2√3, 1.8 and 1.78.
+
+    A whole number or one of few decimals has two digits or more if it was rounded.
+    """
+    places = _places(short)
+    if places == _MOST_PLACES:
+        return False
+    digits = str(int(_context().nint(abs(short) * 10**places)))
+    significant = len(digits.rstrip("0"))
+    is_long_enough = significant > 1 or 0 < places < _MOST_PLACES <= _places(long)
+    step = _context().mpf(10) ** (len(digits) - significant - places)
+    return is_long_enough and abs(short - long) * 2 - step <= step * _SAME
 
 
 def _places(number: Any) -> int:
@@ -254,9 +353,24 @@ def _size(unit: str) -> tuple[str, Any] | None:
     if unit in ("", "%"):
         return "", _context().mpf(1) / (100 if unit else 1)
     known = parse_unit(unit)
-    if known.unit is None or len(known.words) != 1 or not unit.isalpha() or not unit.islower():
+    if (
+        known.unit is None
+        or unit in _SEVERAL_SIZES
+        or len(known.words) != 1
+        or not unit.isalpha()
+        or not unit.islower()
+    ):
         return None
     return known.unit.dimension, _context().mpf(repr(known.unit.factor))
+
+
+def _magnitude_and_unit(unit: str) -> tuple[int, str]:
+    """Split a unit such as ``million dollars`` into a power of ten and the unit itself."""
+    words, power = unit.split(), 0
+    while words and words[0] in _MAGNITUDES:
+        power += _MAGNITUDES[words.pop(0)]
+    rest = " ".join(words)
+    return power, _CURRENCIES.get(rest, rest)
 
 
 def _difference(answer: Answer) -> Any:

@@ -50,7 +50,12 @@ _OPEN_POWER = re.compile(r"[\de]\^-?\d+[a-z]")
 _POWER = re.compile(r"\^(?:\{([^{}^]{1,12})\}|\{\\frac\{(\d{1,2})\}\{(\d{1,2})\}\}|(\w)(?![\d.]))")
 _PLAIN_WORD = re.compile(r"[A-Za-z]{2,}|[A-Z]|[a-z]\d|(?<![\d)}a-z])[a-z](?=\s*\()")
 """In text without LaTeX: words, names such as B12, and functions."""
-_DATE_OR_SCORE = re.compile(r"\d+(?:\s?[-–:]\s?\d+)+|\d+/\d+/\d+|[\d\s()+-]{9,}")
+_DATE_OR_SCORE = re.compile(
+    r"\d+(?:\s?[-–:]\s?\d+)+|\d+/\d+/\d+|\d{4}/\d\d(?:\d\d)?|\d*0s|[\d\s()+-]{9,}"
+)
+"""What is no computation: 1914-1918, 3:1, the season 2018/19, the 1890s."""
+_RANGE = re.compile(r"[\d.]+\s?-\s?[\d.]+")
+_DECIMAL_COMMA = re.compile(r"[-$€£¥ ]{0,3}\d+,\d+\D*")
 
 _LAYOUT = (
     (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|(?:display|text)style)(?![A-Za-z])\.?"), ""),
@@ -140,6 +145,11 @@ def read_answer(text: str) -> Answer:
     return _Reader(is_latex).answer(_unified(text, is_latex=is_latex))
 
 
+def notation(text: str) -> str:
+    """Return a text that is mathematics in one notation, without spaces."""
+    return "".join(_unified(text, is_latex="\\" in text or text.count("$") > 1).split())
+
+
 def _unified(text: str, *, is_latex: bool) -> str:
     """Write a text in one notation, without what stands around it."""
     if _UNREAD.search(text):
@@ -161,7 +171,7 @@ def _unified(text: str, *, is_latex: bool) -> str:
         text = spelling.sub(notation, text)
     text = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
     has_content = r"[\d\\^]" if not is_latex else r"[\d\\^+/=<>≤≥-]"
-    if not re.search(has_content, text) or re.fullmatch(r"-?\d+,\d+", text):
+    if not re.search(has_content, text) or _DECIMAL_COMMA.fullmatch(text):
         raise UnreadError("no mathematics, or a comma for a point")
     return text.strip(_AROUND)
 
@@ -282,6 +292,8 @@ class _Reader:
 
     def _value(self, text: str) -> Answer:
         text, unit = _without_unit(text.strip().removeprefix("+").strip())
+        if unit and _RANGE.fullmatch(text):
+            raise UnreadError("a range, or a difference")
         words = re.sub(r"\\[A-Za-z]+", " ", text)
         if not self._is_latex and _PLAIN_WORD.search(words):
             raise UnreadError("words")
@@ -334,7 +346,8 @@ def _closing(text: str) -> int:
 def _without_unit(text: str) -> tuple[str, str]:
     """Return a value and its unit, which may be empty."""
     if money := _MONEY.match(text):
-        return money[1] + text[money.end() :], money[2]
+        value, counted = _without_unit(text[money.end() :])
+        return money[1] + value, f"{counted} {money[2]}".strip()
     if text.endswith("%"):
         return text[:-1].strip(), "%"
     if unit := _UNIT.fullmatch(text):

@@ -1,6 +1,8 @@
 """HiEval quick score: a response gives the whole ground truth, part of it, or something else."""
 
 import re
+from contextlib import suppress
+from datetime import date
 
 from judging.rules.answer_options import (
     classes_of,
@@ -11,7 +13,7 @@ from judging.rules.answer_options import (
     with_letter,
 )
 from judging.rules.final_answers import final_answers
-from judging.rules.mathematics import is_asked, is_long_to_read, same_mathematics
+from judging.rules.mathematics import is_long_to_read, same_as_asked, same_mathematics
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -44,9 +46,21 @@ Wording and notation may differ if the meaning is the same."""
 
 _CRITERIA = {"all": _ANSWER_SET, "any": _ALTERNATIVES, "any-partial": _GRADED_ALTERNATIVES}
 
-_BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTH = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY = r"(?:the )?(\d{1,2})(?:st|nd|rd|th)?"
+_DAY_FIRST = re.compile(rf"(?:on )?{_DAY}(?: of)? {_MONTH},? (\d{{4}})", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"(?:on )?{_MONTH} {_DAY},? (\d{{4}})", re.IGNORECASE)
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_DATE_IN_DIGITS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_LONGEST_DATE = 40
+_ONE_CALENDAR = 1931
+"""Year from which on no country wrote days of the Julian calendar."""
 
-_EXPRESSION = re.compile(r"[\w})]\s*[-+*=<>≤≥]")
+_BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
@@ -109,11 +123,12 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is a listed option or class and no more, or is mathematics."""
+        """Decide a final answer that is one listed option, class, day or value, and no more."""
         final = _final_answer(request)
         return (
             _ruled_option(request, final)
             or _ruled_class(request, final)
+            or _ruled_date(request, final)
             or _ruled_mathematics(request, final)
         )
 
@@ -158,6 +173,45 @@ def _ruled_class(request: JudgeRequest, final: str | None) -> Ruling | None:
     return Ruling("scored", label, f"decided by rule: the class is {given}")
 
 
+def _ruled_date(request: JudgeRequest, final: str | None) -> Ruling | None:
+    """Decide a final answer that is a day and no more, as each reference is.
+
+    Where the days differ by one, the time may be another zone's.
+    """
+    given, right = _date(final or ""), list(map(_date, request.references))
+    if given is None or (request.reference_mode == "all" and len(right) > 1):
+        return None
+    if given in right:
+        return Ruling("scored", CORRECT, "decided by rule: the days are equal")
+    are_apart = all(
+        day and abs(day - given).days > 1 and min(day, given).year >= _ONE_CALENDAR for day in right
+    )
+    if not are_apart or request.reference_mode != "any":
+        return None
+    return Ruling("scored", WRONG, "decided by rule: the days differ")
+
+
+def _date(text: str) -> date | None:
+    """Read a text that is a day and can be no other; ``None`` for ``5/6/1990``."""
+    text = text.strip(" .*") if len(text) <= _LONGEST_DATE else ""
+    if iso := _ISO_DATE.fullmatch(text):
+        readings = [iso.group(1, 2, 3)]
+    elif day_first := _DAY_FIRST.fullmatch(text):
+        readings = [day_first.group(3, 2, 1)]
+    elif month_first := _MONTH_FIRST.fullmatch(text):
+        readings = [month_first.group(3, 1, 2)]
+    elif digits := _DATE_IN_DIGITS.fullmatch(text):
+        readings = [digits.group(4, 3, 1), digits.group(4, 1, 3)]
+    else:
+        return None
+    days = set()
+    for year, month, day in readings:
+        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+        with suppress(ValueError):  # no month, no day of it
+            days.add(date(int(year), number, int(day)))
+    return days.pop() if len(days) == 1 else None
+
+
 def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:
     """Decide a final answer that has the value of a reference, or clearly of none.
 
@@ -172,26 +226,13 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
         return None
     if all(map(_BARE_NUMBER.fullmatch, (request.response.strip(), *references))):
         return None
-    results = {
-        same_mathematics(reference, final)
-        and (is_asked(reference, final, request.question) or None)
-        for reference in references
-    }
+    results = {same_as_asked(reference, final, request.question) for reference in references}
     may_be_near = request.variant == "tolerance" or (
         request.reference_mode != "any"
         and any(mark in text for text in (final, *references) for mark in ",;{")
     )
     if True in results:
-        # "Simplify 2x + 3x" is not answered by "2x + 3x", which has the value of 5x.
-        is_repeated = _EXPRESSION.search(final) and _bare(final) in _bare(request.question)
-        if is_repeated and _bare(final) not in map(_bare, references):
-            return None
         return Ruling("scored", CORRECT, "decided by rule: the values are equal")
     if results == {False} and not may_be_near:
         return Ruling("scored", WRONG, "decided by rule: the values differ")
     return None
-
-
-def _bare(text: str) -> str:
-    """Return a text without spaces and the marks of formulas."""
-    return re.sub(r"[\s$]|\\[()\[\]]", "", text)

@@ -293,6 +293,10 @@ def test_a_letter_that_is_another_options_text_names_none() -> None:
         # A label, or the text of another option.
         ("(A)", BLOOD, None),
         ("A", ("B. Canberra", "A. Sydney"), None),
+        ("B", ("Team B", "Team A"), None),
+        ("C", ("Kelvin (K)", "Celsius (C)", "Fahrenheit (F)"), None),
+        ("B", ("A dog", "A cat", "both A and B"), 1),
+        ("B", ("Louis B. Mayer", "Ann"), 1),
         # A place in the list, or a text.
         ("Option 2", ("2", "1", "3"), None),
         # Words that merely begin like an announcement.

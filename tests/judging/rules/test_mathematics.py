@@ -39,6 +39,13 @@ EQUAL = [
     (r"\{1, 2\}", "x_1 = 2, x_2 = 1"),
     (r"\sqrt[3]{16}", r"2\sqrt[3]{2}"),
     (r"3\sqrt{6}", r"3 \cdot 6^{1/2}"),
+    ("3.2 million", "3,200,000"),
+    (r"3.2\text{ million}", "3200 thousand"),
+    ("3 hundred thousand", "300,000"),
+    ("2 million people", "2,000,000 people"),
+    ("$1.5 billion", "1,500 million dollars"),
+    ("$1.5bn", "$1,500,000,000"),
+    ("12.50 euros", "€12.5"),
 ]
 DIFFERENT = [
     ("1/2", "1/3"),
@@ -54,6 +61,15 @@ DIFFERENT = [
     ("x + 1", "x + 2"),
     (r"2\sqrt{3}", r"3\sqrt{2}"),
     ("5 cm", "5 mm"),
+    ("5 km", "5 miles"),
+    ("44 cm", "0.45 m"),
+    ("12.500 km", "13.600 km"),
+    ("119", "120"),
+    ("3.2 million", "320,000"),
+    ("3.2 million", "3.2 billion"),
+    ("3 million", "4,000,000"),
+    ("12 thousand", "15,400"),
+    ("$1.5 billion", "$1.5 million"),
     ("-2", "2"),
     (r"\infty", "5"),
     (r"(1, 2) \cup (3, 4)", r"(1, 2) \cup (3, 5)"),
@@ -63,6 +79,29 @@ OPEN = [
     ("50", "50%"),
     (r"\pi", "3.14"),  # rounded
     ("1/3", "0.3"),
+    ("1/8", "13%"),
+    ("1.78 m", "1.8 m"),
+    (r"10\pi", "31"),
+    ("6 feet", "1.8 m"),  # mostly rounded
+    ("3 miles", "5 km"),
+    ("1 ton", "1000 kg"),  # a ton of 907 or 1,000 kg
+    ("3 million", "3"),  # where it is asked how many million
+    ("3 million", "3,000"),
+    ("12 thousand", "12,040"),
+    ("12 thousand", "12,400"),
+    ("2 million people", "2,000,000"),
+    ("$5 million", "€5 million"),
+    ("$5 m", "$5 million"),  # a unit, or a million
+    ("5 pounds", "5 kg"),  # money, or a mass
+    ("2,962 m", "2.962 m"),  # thousands as in German, or decimals
+    ("€1.500", "€1500"),
+    ("4,5 km", "4,50 km"),
+    ("2018/19", "2018/2019"),  # a season
+    ("1800s", "1890s"),  # a century holds a decade
+    ("1960s", "60s"),
+    ("5 - 10 km", "-5 km"),  # a range
+    ("10-15 km", "12 km"),
+    ("20-30%", "25%"),
     ("331,000,000", "331,002,651"),
     ("1914-1918", "-4"),  # years
     ("3-2", "1"),  # a score
@@ -222,6 +261,7 @@ UNSURE = [
     "They deny it. He wrote: the answer is 7",
     "Towns:\n5\n6\n7",  # the last of a list
     "5\n\n7",
+    "#2",  # a place, or a number
     "So:\n\n- 7",  # an item, or a negative number
     "Answer:\n- 7",
     r"$-\boxed{7}$",

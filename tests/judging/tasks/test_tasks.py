@@ -314,6 +314,80 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
     assert ruled((reference,), response, question=question) == label
 
 
+@pytest.mark.parametrize(
+    ("question", "reference", "response", "label"),
+    [
+        ("Which version of Python has match?", "3.10", "The answer is 3.1", None),
+        ("What is 1 + 2.1?", "3.1", "The answer is 3.1", "Correct"),
+        ("What is the time signature?", "3/4", "6/8", None),
+        ("When did it happen?", "9/11", "11/9", None),
+        ("Which share?", "3/4", "2/3", "Wrong"),
+        ("Which share?", "3/4", "4/3", "Wrong"),
+        ("Which share?", "3/4", "75%", "Correct"),
+        ("By how much did sales fall?", "5%", "The answer is -5 %", None),
+        ("What is 5% - 10%?", "5%", "The answer is -5 %", "Wrong"),
+        ("How many metres are 5 km?", "5000 m", "The answer is 5 km.", None),
+        ("How far did she run?", "5000 m", "The answer is 5 km.", "Correct"),
+        ("Write 8/12 in lowest terms.", r"\frac{2}{3}", r"\boxed{\frac{4}{6}}", None),
+        ("Write 8/12 in lowest terms.", r"\frac{2}{3}", "The answer is 2/3", None),
+        ("Write 8/12 in lowest terms.", r"\frac{2}{3}", r"\boxed{\dfrac{2}{3}}", "Correct"),
+        ("Write 0.75 as a fraction.", "3/4", "The answer is 75%", None),
+        ("Factor $12$ into primes.", r"2^2 \cdot 3", r"\boxed{4 \cdot 3}", None),
+        ("Factor $x^2 - 1$.", "(x - 1)(x + 1)", r"\boxed{x^2 - 1}", None),
+        ("Factor $x^2 - 1$.", "(x - 1)(x + 1)", r"\boxed{x^2 - 2}", "Wrong"),
+        ("Write 45,000 in scientific notation.", r"4.5 \times 10^4", r"\boxed{45000}", None),
+        ("Compute 7 times 8.", "56", r"\boxed{7 \times 8}", None),
+        ("What is 12 squared?", "144", "12^2", None),
+        ("What is 12 squared?", "144", "12^2 = 144", "Correct"),
+        ("What is 12 squared?", "144", r"\boxed{1.44 \times 10^{2}}", "Correct"),
+    ],
+)
+def test_an_equal_value_that_may_not_be_what_is_asked_is_left_to_a_judge(
+    question: str, reference: str, response: str, label: str | None
+) -> None:
+    assert ruled((reference,), response, question=question) == label
+
+
+MOON = "July 20, 1969"
+
+
+@pytest.mark.parametrize(
+    ("reference", "response", "label"),
+    [
+        (MOON, "1969-07-20", "Correct"),
+        (MOON, "20.07.1969", "Correct"),
+        (MOON, WORK + "The answer is 20 July 1969.", "Correct"),
+        (MOON, "**On the 20th of July, 1969.**", "Correct"),
+        ("Sept. 3, 1939", "3 September 1939", "Correct"),
+        ("June 6, 1970", "6/6/1970", "Correct"),
+        (MOON, "July 2, 1969", "Wrong"),
+        (MOON, "1969-06-20", "Wrong"),
+        (MOON, "21 July 1969", None),  # the same time in another zone
+        ("November 7, 1917", "25 October 1917", None),  # the same day in another calendar
+        ("June 5, 1970", "6/5/1970", None),  # in June, or in May
+        ("June 5, 1970", "7/8/1970", None),
+        ("July 1969", "20 July 1969", None),
+        (MOON, "July 1969", None),
+        (MOON, "1969", None),
+        (MOON, "Not 20 July 1969", None),
+        (MOON, "20 July 1969 or 24 July 1969", None),
+        ("February 30, 1969", "2 March 1969", None),
+    ],
+)
+def test_a_day_is_the_same_in_any_layout(reference: str, response: str, label: str | None) -> None:
+    assert ruled((reference,), response, question="When was it?") == label
+
+
+def test_days_among_others() -> None:
+    given = {"question": "When was it?"}
+    assert ruled((MOON, "July 24, 1969"), "1969-07-24", **given) == "Correct"
+    assert ruled((MOON, "July 24, 1969"), "1969-07-30", **given) == "Wrong"
+    assert ruled((MOON, "in summer"), "1969-07-30", **given) is None
+    assert ruled((MOON, "July 24, 1969"), "1969-07-24", reference_mode="all", **given) is None
+    assert ruled((MOON,), "1968-07-20", reference_mode="any-partial", **given) is None
+    assert ruled((MOON,), "1969-07-20 " * 10_000, **given) is None
+
+
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     subset = ((r"\{1, 2\}",), WORK + r"$\boxed{\{1\}}$")
     assert ruled(*subset) == "Wrong"
