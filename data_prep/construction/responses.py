@@ -29,7 +29,7 @@ from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_records, write_json, write_records
-from judging.tasks import get_task
+from judging.tasks import get_task, labels_of
 from judging.types import JudgeRequest, Message, ReferenceMode, Verdict, label_of
 
 ITEM, ANSWERER, CUT_OFF = "item", "answerer", "cut_off"
@@ -256,8 +256,7 @@ def screen(
 
 def _is_right(response: JudgeRequest, labels: Sequence[str | None]) -> bool | None:
     """Tell whether all judges call a response right; ``None`` if one has no label."""
-    task = get_task(response.task)
-    best = task.labels(task.rubric(response))[0]
+    best = labels_of(response)[0]
     if any(label is not None and label != best for label in labels):
         return False
     return None if None in labels or not labels else True

@@ -18,6 +18,7 @@ from data_prep.tables.source import Table
 from judging.errors import CustosError, FieldError, errors_at
 from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
+from judging.progress import grouped
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, ReferenceMode
 
@@ -108,9 +109,7 @@ def check_dropped(
     if unknown:
         parts.append(describe_unknown(unknown))
     others = {n: row for n, row in bad_rows.items() if n not in unknown}
-    rows_by_reason: dict[str, list[int]] = {}
-    for number, row in others.items():
-        rows_by_reason.setdefault(_reason(row.error), []).append(number)
+    rows_by_reason = grouped(others, lambda number: _reason(others[number].error))
     ranked = sorted(rows_by_reason.items(), key=lambda reason: -len(reason[1]))
     parts += [
         f"{reason} ({len(rows)}, the first is row {rows[0]})"

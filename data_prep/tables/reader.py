@@ -46,7 +46,7 @@ from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.records import WHOLE_ARRAY
 from judging.files.values import as_text, holds_part, is_empty
-from judging.tasks import get_task
+from judging.tasks import get_task, labels_of
 from judging.tasks.hieval_qs import PARTIAL
 from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record, score_of
 
@@ -124,11 +124,6 @@ def task_fields(task: str) -> dict[str, str]:
     A task without critiques decides at once, whatever mode the row names.
     """
     return {"task": task} | ({"mode": "score"} if get_task(task).critique is None else {})
-
-
-def _labels(row: JudgeRequest) -> tuple[str, ...]:
-    task = get_task(row.task)
-    return task.labels(task.rubric(row))
 
 
 class TableReader(Generic[RequestT]):
@@ -303,7 +298,7 @@ class TableReader(Generic[RequestT]):
         if (task := given.get("task", record.task)) == record.task:
             return record
         under_given = record.model_copy(update={**task_fields(task), **given})
-        if _labels(under_given) != _labels(record):
+        if labels_of(under_given) != labels_of(record):
             raise FieldError("task", f"the row has '{record.task}', --task is '{task}'")
         return under_given
 
