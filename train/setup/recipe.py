@@ -37,14 +37,6 @@ from judging.tasks import task_names
 from judging.types import Split
 
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
-REPLACED = {
-    "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
-    "(rows times the tokens of the longest); delete it or give optim.token_budget"
-}
-"""Keys of earlier versions."""
-FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
-"""The methods of the time when neither recipes nor checkpoints named theirs: the keys tell them
-apart, and later ones change nothing for them."""
 
 
 class Section(BaseModel):
@@ -327,7 +319,7 @@ def _with_value(kind: type[Section], error: ValidationError, location: str) -> F
     mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        advice = REPLACED.get(mistake.field) or nearest_key(mistake.field, list(key_names(kind)))
+        advice = nearest_key(mistake.field, list(key_names(kind)))
         return FieldError(mistake.field, advice, location)
     value = first["input"]
     if value is None or isinstance(value, dict | list | tuple | BaseModel):
