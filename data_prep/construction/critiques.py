@@ -33,8 +33,7 @@ def write_critiques(
     """Ask for a critique of every labelled pair, and write those that lead to people's label.
 
     The folder gets ``rows.jsonl`` (training rows, in the order of the examples) and
-    ``conversations.jsonl`` (the same rows in the public format). Return the manifest. Raise
-    ``CustosError`` as ``run_job``, or if such files lie there that did not come with a manifest.
+    ``conversations.jsonl`` (the same rows in the public format). Return the manifest.
     """
     check_replaceable(writer.out, [ROWS, CONVERSATIONS])
     outcome = writer.ask(
