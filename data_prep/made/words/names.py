@@ -13,22 +13,19 @@ from data_prep.made.words.wordings import words_of
 
 Language = Literal["en", "zh"]
 
-_WORDS = words_of("names")
-ZH_SURNAMES: str = _WORDS["zh"]["surnames"]
-
 
 def _draw(rng: Random, language: Language, table: str) -> str:
-    return str(rng.choice(_WORDS[language][table]))
+    return str(rng.choice(words_of("names")[language][table]))
 
 
 def word(rng: Random, language: Language, syllables: int = 2) -> str:
     """Invent a single name: ``Tolven``, or its Chinese-sounding counterpart ``托尔文``."""
     if language == "zh":
-        return "".join(rng.sample(_WORDS["zh"]["sounds"], syllables + 1))
+        return "".join(rng.sample(words_of("names")["zh"]["sounds"], syllables + 1))
     while True:
         parts = [_draw(rng, "en", "onsets") + _draw(rng, "en", "vowels") for _ in range(syllables)]
         name = "".join(parts) + _draw(rng, "en", "codas")
-        if name not in _WORDS["en"]["real_words"]:
+        if name not in words_of("names")["en"]["real_words"]:
             return name.capitalize()
 
 
@@ -50,22 +47,27 @@ def person(rng: Random, language: Language) -> tuple[str, str, str]:
     The middle name may be empty; a Chinese one always is.
     """
     if language == "zh":
-        given = rng.sample(_WORDS["zh"]["given"], rng.choice((1, 2, 2)))
-        return "".join(given), "", _draw(rng, "zh", "surnames")
+        given = rng.sample(words_of("names")["zh"]["given"], rng.choice((1, 2, 2)))
+        return "".join(given), "", surname(rng)
     middle = word(rng, language, 2) if rng.random() < 0.4 else ""
     return word(rng, language, 2), middle, word(rng, language, rng.choice((2, 3)))
 
 
+def surname(rng: Random) -> str:
+    """Draw a Chinese surname."""
+    return _draw(rng, "zh", "surnames")
+
+
 def full_name(rng: Random, language: Language) -> str:
     """Invent a person who has no middle name."""
-    given, _, surname = person(rng, language)
-    return surname + given if language == "zh" else f"{given} {surname}"
+    given, _, family = person(rng, language)
+    return family + given if language == "zh" else f"{given} {family}"
 
 
 def town(rng: Random, language: Language) -> str:
     """Invent a town."""
     if language == "zh":
-        name = "".join(rng.sample(_WORDS["zh"]["place_heads"], 2))
+        name = "".join(rng.sample(words_of("names")["zh"]["place_heads"], 2))
     else:
         name = word(rng, language)
     return name + _draw(rng, language, "place_endings")
