@@ -29,7 +29,7 @@ from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
 from judging.errors import CustosError, FieldError
 from judging.field_text import default_text, meaning, type_text
-from judging.files.opening import load_yaml, yaml_errors
+from judging.files.opening import load_yaml
 from judging.judge.card import run_folder
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module, Quantization
 from judging.models.backbones import Dtype
@@ -368,8 +368,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         values = values[section]
         if not isinstance(values, dict):
             raise CustosError(f"override '{override}': '{section}' is not a section")
-    with yaml_errors():
-        value = yaml.safe_load(text)
+    value = load_yaml(text)
     if value == text.strip() and "e" in text.lower():  # YAML 1.1 reads 5e-4 as text
         with suppress(ValueError):
             value = float(text)
