@@ -1,4 +1,4 @@
-"""A step: a template in our own words, and the JSON that a model must reply with.
+"""A step: a template in our own words (``words.yaml``), and the JSON that a model must reply with.
 
 A row goes in with a step's fields, the model replies with one JSON object, and rows with further
 fields come out. The schema of the object is part of what the model is told, and every reply is
