@@ -208,7 +208,7 @@ class Inspect(Step[LevelQuestion, Inspected]):
 
     def template(self, row: LevelQuestion) -> str:
         """State the criteria of the question's level."""
-        return _WORDS["inspect"].format(level=LEVELS[row.level])
+        return str(_WORDS["inspect"].format(level=LEVELS[row.level]))
 
     def rows(self, row: LevelQuestion, reply: Inspected) -> Iterable[Row]:
         """Keep the row if nothing is wrong and the model sees the same answer."""
