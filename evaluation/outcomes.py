@@ -20,7 +20,7 @@ from evaluation.metrics import UNSCORED
 from judging.errors import CustosError, FieldError, errors_at
 from judging.files.records import read_records, write_records
 from judging.labels import UNKNOWN, labels_option, likely_label
-from judging.tasks import get_task, worth_under
+from judging.tasks import get_task, labels_of, worth_under
 from judging.types import LabelledExample, Verdict, label_of
 
 EXAMPLES = "examples.jsonl"
@@ -233,7 +233,7 @@ def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict])
     declared; see :func:`check_labels`.
     """
     check_labels(examples)
-    declared = sorted(set(map(_declared_labels, examples)), key=lambda d: (-len(d), d))
+    declared = sorted(set(map(labels_of, examples)), key=lambda d: (-len(d), d))
     given = {full_label(each) for each in chain(*verdicts) if each.label is not None}
     return tuple(dict.fromkeys([*chain(*declared), *sorted(given)]))
 
@@ -255,7 +255,7 @@ def check_labels(
         for name, given in example.annotator_labels.items():
             labels[f"annotator_labels.{name}"] = given
         with errors_at(row_name(index)):
-            declared = _declared_labels(example)
+            declared = labels_of(example)
         for field, label in labels.items():
             if label is not None and label not in declared:
                 rubric = get_task(example.task).full_rubric(example)
@@ -310,8 +310,3 @@ def _remedy(undeclared: Sequence[_Undeclared]) -> str:
                 more = "with --reference-mode all there is a label for partly right answers"
                 return f"{advice}; {more}"
     return advice
-
-
-def _declared_labels(example: LabelledExample) -> tuple[str, ...]:
-    task = get_task(example.task)
-    return task.labels(task.rubric(example))

@@ -1,7 +1,7 @@
-"""How far a long job is, and the batches of a stream that it takes."""
+"""How far a long job is, and the batches and groups of a stream that it takes."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ LINE_EVERY = 60.0
 """Seconds between two lines where there is no terminal: a log of a cluster keeps every line."""
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 class ProgressBar(Progress):
@@ -62,6 +63,14 @@ def progress_over(items: Iterable[Item], description: str, total: int | None) ->
         for number, item in enumerate(items, 1):
             yield item
             bar.update(task, completed=number)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Group items by a key, in the order of their first ones."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

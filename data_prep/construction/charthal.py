@@ -76,11 +76,7 @@ class ChartQuestion(BaseModel):
 
 
 def load_charts(path: Path, bad_rows: list[str] | None = None) -> list[Chart]:
-    """Read a JSONL, JSON or Parquet file of charts; errors of rows go to ``bad_rows`` if given.
-
-    Raise ``CustosError`` if the file cannot be read, an id occurs twice or, without ``bad_rows``,
-    on the first row that does not fit.
-    """
+    """Read a file of charts; errors as :func:`read_records`, and for an id that occurs twice."""
     charts = [chart for _, chart in read_records(path, Chart, bad_rows)]
     for name, count in Counter(chart.id for chart in charts).items():
         if count > 1:
@@ -189,9 +185,8 @@ def _exchange_for_missing_types(charts: Sequence[Chart], sample: list[Chart], rn
 def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str, Any]:
     """Have a model write one question per chart and cell; return the manifest.
 
-    The folder gets ``images/`` and ``questions.jsonl``. Raise ``CustosError`` if a picture cannot
-    be copied, as ``run_job``, or if ``questions.jsonl`` lies there and did not come with a
-    manifest.
+    The folder gets ``images/`` and ``questions.jsonl``. Raise ``CustosError`` as ``run_job``, and
+    if a picture cannot be copied.
     """
     check_replaceable(writer.out, [QUESTIONS])
     (writer.out / IMAGE_FOLDER).mkdir(parents=True, exist_ok=True)

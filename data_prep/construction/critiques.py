@@ -15,6 +15,7 @@ from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.construction.forms.truthful import SCORES
 from data_prep.construction.model_writer import ROWS, ModelWriter, Request
+from data_prep.construction.steps.base import WORDS
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import MEANINGS, PAIR_TASK, parse_judgement, to_conversation
 from data_prep.splits.manifest import check_replaceable
@@ -25,46 +26,6 @@ from judging.types import LabelledExample, Message
 CONVERSATIONS = "conversations.jsonl"
 LABEL_DIFFERS = "label differs"
 
-_BRIEF = """\
-You write training material for a judge. The judge compares two responses to a question about an \
-image and is told this:
-----
-{instruction}
-----
-Write one judgement as the judge should have written it. You know more than the judge: which \
-response people preferred and, where there are any, {known}. Find out from these what the \
-question really tests, look at the image again, and give the critique that leads to the label \
-people gave.
-
-For the critique:
-- Compare both responses with the reference answer. If exactly one is right, say what the other \
-gets wrong and how. If both are right or both are wrong, let the rest decide.
-- Understanding of the image: who reads details, and what is distorted or altered, more exactly?
-- Truth: who states the facts of the image and of the world correctly and invents nothing?
-- Resistance: who is not led astray by visual tricks, irrelevant facts or misleading wording?
-- Clarity and completeness: who is clearer, covers what was asked, and is not longer than needed?
-- Correctness: who agrees better with the reference answer?
-- Name strengths and weaknesses of both responses, and quote what decides.
-- Build on the faults that people marked in each response. They mark: {tags}.
-{scores}\
-- Bear in mind how an image and a question can deceive: hidden information (blurred, distorted or \
-covered features); forged features (altered or look-alike objects); a restricted perspective \
-(cropping, odd angles, bent shapes); a biased context (a background or mood that suggests); forged \
-information (false facts, edited images); fiction taken for fact; popular falsehoods (reasoning \
-that does not apply, a slanted wording); illusions of the eye.
-- Write as one who found all this alone. Never mention people, their label, their marks or their \
-reasons, or that you were told anything.
-
-For the confidence: state what it would be if you did not know the label. It follows from how \
-clearly the responses differ, how well the better one agrees with the reference answer, how \
-surely you can read the image, and what stays open in image and question. 0 to .3: very unsure, \
-the responses are close or the case is ambiguous. .4 to .6: moderately sure. .7 to .8: confident. \
-.9 to 1: very sure. Use fine steps of .01, and give low and medium values wherever they are due."""
-
-_SCORES = """\
-- Weigh the responses as people's scores do, from 0 to 10. The scores mean: {scores}.
-"""
-
 
 def write_critiques(
     examples: Sequence[LabelledExample], writer: ModelWriter, *, show_reasons: bool = False
@@ -72,8 +33,7 @@ def write_critiques(
     """Ask for a critique of every labelled pair, and write those that lead to people's label.
 
     The folder gets ``rows.jsonl`` (training rows, in the order of the examples) and
-    ``conversations.jsonl`` (the same rows in the public format). Return the manifest. Raise
-    ``CustosError`` as ``run_job``, or if such files lie there that did not come with a manifest.
+    ``conversations.jsonl`` (the same rows in the public format). Return the manifest.
     """
     check_replaceable(writer.out, [ROWS, CONVERSATIONS])
     outcome = writer.ask(
@@ -104,12 +64,9 @@ def critique_item(example: LabelledExample, show_reasons: bool = False) -> ChatI
     known = "the reference answer and the faults they marked"
     if show_reasons:
         known = "the reference answer, the faults they marked, their scores and their reasons"
-    brief = _BRIEF.format(
-        instruction=instruction,
-        tags=tags,
-        known=known,
-        scores=_SCORES.format(scores=scores) if show_reasons else "",
-    )
+    words = WORDS["critiques"]
+    weighed = f"\n{words['scores'].format(scores=scores)}" if show_reasons else ""
+    brief = words["brief"].format(instruction=instruction, tags=tags, known=known, scores=weighed)
     parts = [f"{field.heading}: {field.shown}" for field in task.item(example)]
     meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
     parts.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")

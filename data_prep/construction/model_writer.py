@@ -162,8 +162,8 @@ class ModelWriter:
 def load_rows(path: Path, row_type: type[R], bad_rows: list[str] | None = None) -> list[R]:
     """Read the rows that go into a step; pictures are relative to the file.
 
-    Raise ``CustosError`` if the file cannot be read, an id occurs twice, no row is left or, without
-    the list ``bad_rows``, which takes the errors of rows, on the first row that does not fit.
+    Errors are those of :func:`read_records`; ``CustosError`` is also raised if an id occurs twice
+    or no row is left.
     """
     rows: dict[str, R] = {}
     for number, row in read_records(path, row_type, bad_rows):
@@ -179,8 +179,7 @@ def run_step(step: Step[Any, Any], rows: Sequence[StepRow], writer: ModelWriter)
     """Ask a model about every row that has no reply yet, and write what comes of the rows.
 
     The folder gets ``rows.jsonl``, in the order of the rows that went in, and ``rejects.jsonl``. A
-    reply in the wrong form is asked for once more. Return the manifest. Raise ``CustosError`` as
-    ``run_job``, or if ``rows.jsonl`` lies there without a manifest.
+    reply in the wrong form is asked for once more. Return the manifest.
     """
     check_replaceable(writer.out, [ROWS])
     requests = [Request(step.item(row), partial(step.read, row)) for row in rows]

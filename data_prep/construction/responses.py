@@ -29,7 +29,7 @@ from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_records, write_json, write_records
-from judging.tasks import get_task
+from judging.tasks import get_task, labels_of
 from judging.types import JudgeRequest, Message, ReferenceMode, Verdict, label_of
 
 ITEM, ANSWERER, CUT_OFF = "item", "answerer", "cut_off"
@@ -96,9 +96,8 @@ def write_responses(
 
     Each model's own folder, that of its writer, gets its responses; ``out`` gets all of them in
     ``rows.jsonl``, question by question, ready for ``custos grade`` and for people. Questions have
-    different ids; ``source`` describes them in the manifest, which is returned. Raise
-    ``CustosError`` as ``run_job``, if two models share a folder, or if ``rows.jsonl`` lies in one
-    and did not come with a manifest.
+    different ids; ``source`` describes them in the manifest, which is returned. Errors are those of
+    ``run_job`` and ``check_replaceable``, and for two models that share a folder.
     """
     folders = [writer.out for writer in writers]
     if len(set(folders)) < len(folders):
@@ -128,10 +127,10 @@ def pair_responses(
 ) -> tuple[list[Row], list[str]]:
     """Pair the responses to each question so that each one is in at least ``least`` pairs.
 
-    Give the pairs, and the questions that have too few responses.
-    Responses are rows of ``write_responses``, of any number of models. The seed draws who meets
-    whom, and who is A. Raise ``CustosError`` if a row does not say what it answers and who wrote
-    it, or a model answers a question twice.
+    Give the pairs, and the questions that have too few responses. Responses are rows of
+    ``write_responses``, of any number of models. The seed draws who meets whom, and who is A. Raise
+    ``CustosError`` if a row does not say what it answers and who wrote it, or a model answers a
+    question twice.
     """
     pairs, too_few, rng = list[Row](), list[str](), Random(seed)
     for question, answers in _by_question(responses).items():
@@ -256,8 +255,7 @@ def screen(
 
 def _is_right(response: JudgeRequest, labels: Sequence[str | None]) -> bool | None:
     """Tell whether all judges call a response right; ``None`` if one has no label."""
-    task = get_task(response.task)
-    best = task.labels(task.rubric(response))[0]
+    best = labels_of(response)[0]
     if any(label is not None and label != best for label in labels):
         return False
     return None if None in labels or not labels else True
@@ -287,9 +285,8 @@ def write_verdicts(
     ``out`` gets ``verdicts.json``, an object from row id to one label per judge. A judge without a
     label on a row has ``null`` there. Requests have different ids, each chat model's writer a
     folder of its own, and ``graded`` are files of ``custos grade`` on the same rows. ``source``
-    describes the responses in the manifest, which is returned. Raise ``CustosError`` as
-    :func:`ask_judge`, if a graded file lacks a row, if a judge is named twice, or if
-    ``verdicts.json`` lies there without a manifest.
+    describes the responses in the manifest, which is returned. Errors are those of
+    :func:`ask_judge`, and for a graded file that lacks a row or a judge that is named twice.
     """
     check_replaceable(out, [VERDICTS])
     labels_by_judge = {judge.server.model: ask_judge(requests, judge) for judge in judges}
@@ -316,9 +313,8 @@ def ask_judge(requests: Sequence[JudgeRequest], judge: ModelWriter) -> dict[str,
     """Have a chat model judge the responses that it has not judged yet; map ids to labels.
 
     The model gets the instruction of each request's task, unless a rule of the task decides. A
-    label is ``None`` where the model gave none. Its folder gets ``labels.jsonl``. Raise
-    ``CustosError`` if a request does not fit its task or is a pair, if ``labels.jsonl`` lies there
-    without a manifest, or as ``run_job``.
+    label is ``None`` where the model gave none. Its folder gets ``labels.jsonl``. Errors are those
+    of ``run_job`` and ``check_replaceable``, and for a request that does not fit or is a pair.
     """
     check_replaceable(judge.out, [LABELS])
     labels: dict[str, str | None] = {}

@@ -20,7 +20,7 @@ from judging.errors import errors_at
 from judging.files.atomic import write_text
 from judging.files.csv_rows import spreadsheet_cell
 from judging.files.pictures import read_image
-from judging.tasks import get_task
+from judging.tasks import labels_of
 from judging.types import JudgeRequest
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -156,8 +156,7 @@ def write_label_page(
         if request is not None:
             with errors_at(f"row {number}"):
                 pictures = [picture_url(source) for source in request.images]
-            task = get_task(request.task)
-            labels = [in_words(label) for label in task.labels(task.rubric(request))]
+            labels = [in_words(label) for label in labels_of(request)]
             options |= dict.fromkeys(labels, "")
         read = {name: text for name, text in texts.items() if name in shown}
         folded = {name: text for name, text in texts.items() if name not in shown}

@@ -205,8 +205,7 @@ def generate_benchmark_answers(
 ) -> Iterator[LabelledExample]:
     """Stream examples of the tasks in turn; all rows of a question come one after the other.
 
-    Questions depend on the other arguments and their own number alone, so that a longer stream
-    begins with the shorter one. ``test`` has none of the wordings of ``train``.
+    ``test`` has none of the wordings of ``train``.
     """
     table = wordings_for(wordings)
     made, number = 0, 0

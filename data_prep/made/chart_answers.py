@@ -13,7 +13,7 @@ from typing import Any
 
 from data_prep.made.elements import english
 from data_prep.made.words import names
-from data_prep.made.words.wordings import capital, draw_weighted
+from data_prep.made.words.wordings import capital, draw_weighted, words_of
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED, ChartHal
 from judging.tasks.chartom import CORRECT, INCORRECT
 
@@ -80,49 +80,6 @@ PADDED = 0.4
 
 Kinds = Sequence[tuple[str, str]]
 """Kinds of responses with the parts that each is made of: see ``_ChartHalWriter.part``."""
-
-
-def _open(fault: str) -> tuple[Kinds, Kinds]:
-    """List responses that do and do not name the fault of the question, and how they go on."""
-    good = [
-        (f"{fault}, declined", f"{fault} declining"),
-        (f"{fault}, tentative", f"{fault} tentative"),
-    ]
-    bad = [
-        (f"{fault}, certain", f"{fault} certain"),
-        ("certain", "certain"),
-        ("tentative", "tentative"),
-    ]
-    return good, bad
-
-
-_KINDS: dict[str, tuple[Kinds, Kinds]] = {
-    "irrelevant": (
-        [("unrelated", "unrelated"), ("unrelated, declined", "unrelated declining")],
-        [
-            ("answered", "invented"),
-            ("explained", "certain"),
-            ("explained", "tentative"),
-            ("unrelated, answered", "unrelated invented"),
-            ("unrelated, explained", "unrelated certain"),
-        ],
-    ),
-    "inexistent-closed": (
-        [("lacking", "lacking"), ("lacking, declined", "lacking declining")],
-        [*[("answered", "invented")] * 2, ("lacking, answered", "lacking invented")],
-    ),
-    "inexistent-open": _open("lacking"),
-    "contradictory-open": _open("denying"),
-    "normal-closed": (
-        [("right", "right"), ("in range", "near")],
-        [*[("wrong", "wrong")] * 2, ("of another", "other")],
-    ),
-    "normal-open": (
-        [("tentative", "tentative")] * 2,
-        [("certain", "certain"), ("tentative, then certain", "tentative certain")],
-    ),
-}
-"""Variant to its faithful and its hallucinated responses."""
 
 
 def make_charthal(rng: Random, wordings: Wordings) -> Made:
@@ -213,7 +170,8 @@ class _ChartHalWriter:
         references = (self.reference(self.a),) if variant == "normal-closed" else ()
         table = f"{variant.replace('-', '_')}_questions"
         question = MadeQuestion(variant, self.sentence(table), references)
-        good, bad = _KINDS[variant]
+        kinds = words_of("benchmark_answers")["charthal_kinds"][variant]
+        good, bad = kinds["faithful"], kinds["hallucinated"]
         if references:
             value, other = (self.figure.values[name] for name in (self.a, self.b))
             near = value + self.rng.choice((-1, 1)) * int(value * RANGE * self.rng.random())

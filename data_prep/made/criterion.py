@@ -30,9 +30,9 @@ def generate_criteria(
 ) -> Iterator[LabelledExample]:
     """Stream examples of task ``criterion``, four to a group, half of them ``Pass``.
 
-    Row ``i`` depends on ``seed``, the two options and ``i`` alone. Where ``held_out``, topics,
-    terms, criteria and responses are in words that training data never show. ``unseen_kinds`` are
-    kinds of criteria that training data never show, and need ``held_out``.
+    Where ``held_out``, topics, terms, criteria and responses are in words that training data never
+    show. ``unseen_kinds`` are kinds of criteria that training data never show, and need
+    ``held_out``.
     """
     split: WordSplit = "test" if held_out else "train"
     kinds = UNSEEN_KINDS if unseen_kinds else KINDS

@@ -30,6 +30,7 @@ from data_prep.made.criterion_checks import (
     num_words,
     states,
 )
+from data_prep.made.elements import ONES
 from data_prep.made.words.wordings import words_of
 
 WordSplit = Literal["train", "test"]
@@ -64,7 +65,7 @@ Sides = tuple[Side, Side]
 """Each response meets its own side's demands and misses the other's."""
 
 
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
+_NUMBERS = ONES[:9]
 
 
 class Writer:

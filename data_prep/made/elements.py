@@ -8,18 +8,11 @@ from random import Random
 
 from data_prep.made.words import names
 from data_prep.made.words.names import Language
+from data_prep.made.words.wordings import words_of
 
 MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
-UNITS: dict[str, dict[Language, str]] = {
-    "km": {"en": "kilometres", "zh": "公里"},
-    "kg": {"en": "kilograms", "zh": "千克"},
-    "m": {"en": "metres", "zh": "米"},
-    "min": {"en": "minutes", "zh": "分钟"},
-    "L": {"en": "litres", "zh": "升"},
-    "nm": {"en": "nanometres", "zh": "纳米"},
-}
 ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
@@ -116,12 +109,13 @@ def quantity(value: float, language: Language, unit: str = "") -> Element:
         spellings += [english(whole)] if language == "en" else [chinese(whole)]
     if not unit:
         return Element(plain, tuple(spellings[1:]), value=value)
-    long = UNITS[unit][language]
+    units = words_of("text")["units"]
+    long = units[unit][language]
     gap = " " if language == "en" else ""
     text = f"{plain} {unit}"
     aliases = [f"{plain}{gap}{long}", f"{plain}{unit}", plain]
     aliases += [f"{spelling}{gap}{long}" for spelling in spellings[1:]]
-    lookalikes = tuple(f"{plain} {other}" for other in UNITS if other != unit)
+    lookalikes = tuple(f"{plain} {other}" for other in units if other != unit)
     return Element(text, tuple(aliases), lookalikes, value=value, unit=unit)
 
 
@@ -164,7 +158,7 @@ def person(rng: Random, language: Language, *, short: bool) -> Element:
     given, middle, surname = names.person(rng, language)
     if language == "zh":
         full = surname + given
-        near = (surname + names.sibling(rng, given, "zh"), rng.choice(names.ZH_SURNAMES) + given)
+        near = (surname + names.sibling(rng, given, "zh"), names.surname(rng) + given)
         return Element(full, (), tuple(name for name in near if name != full))
     full = " ".join(filter(None, (given, middle, surname)))
     near = (f"{given} {names.sibling(rng, surname, 'en')}", f"{names.word(rng, 'en')} {surname}")

@@ -39,6 +39,7 @@ from data_prep.made.hard_answers import (
 )
 from data_prep.made.words.wordings import draw_weighted, seeded_rng, words_of
 from data_prep.splits.near_duplicates import question_key
+from data_prep.splits.splits import SPLITS
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG, HiEvalQuickScore
 from judging.types import LabelledExample, Split
 
@@ -47,9 +48,7 @@ Subject = Literal["any", "name", "number", "quantity"]
 Asked = Literal["", "who", "when", "where"]
 
 _ALTERNATIVES = re.compile(r"\[([^\[\]]*/[^\[\]]*)\]")
-_SPLITS: dict[str, Split | None] = {
-    "every": None, "train": "train", "val": "val", "cal": "cal", "test": "test",
-}  # fmt: skip
+_SPLITS: dict[str, Split | None] = {"every": None, **{split: split for split in SPLITS}}
 NUM_PADDED = 160
 MAX_WHOLE_CHARS = 600
 """Responses of people's rows that are longer are not put into frames."""

@@ -362,7 +362,7 @@ class ChartPair:
 
 
 def generate_chart_pairs(num_pairs: int, seed: int) -> Iterator[ChartPair]:
-    """Stream pairs, all families in turn; a longer run starts with the shorter one."""
+    """Stream pairs, all families in turn."""
     for number in range(num_pairs):
         family = FAMILIES[number % len(FAMILIES)]
         rng = Random(f"chartom {seed} {number}")

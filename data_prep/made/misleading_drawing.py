@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from data_prep.made.charts.drawing import IMAGE_FOLDER
+from data_prep.made.charts.drawing import IMAGE_FOLDER, picture_of
 from data_prep.made.misleading_charts import (
     POP_DISTANCE,
     POP_RADIUS,
@@ -56,17 +56,12 @@ Points = Sequence[tuple[float, float]]
 
 def render(family: Family, chart: MisleadingChart, manipulated: bool) -> bytes:
     """Draw a chart, honestly or manipulated, as a PNG of ``WIDTH`` x ``HEIGHT`` pixels."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from PIL import Image
 
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-    canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
     _Drawing(figure.add_axes((0.14, 0.13, 0.74, 0.76)), family, chart, manipulated)
-    canvas.draw()
-    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     file = io.BytesIO()
-    picture.save(file, "PNG")
+    picture_of(figure).save(file, "PNG")
     return file.getvalue()
 
 
@@ -362,9 +357,8 @@ def write_chart_pairs(
     Two rows to a pair, ``_1`` original and ``_2`` manipulated. ``hmi`` is what people scored on the
     published pair of the same kind and manipulation (``hmi_source``): nobody has answered these
     charts. ``published`` has it of the original and the manipulated chart, by pair of CHARTOM's
-    Table 1. People's own answers, in ``human_answers``, replace it when the items are loaded. Pairs
-    are taken one by one, and ``source`` says what they were made from. Return the manifest. Raise
-    ``CustosError`` if ``items.jsonl`` lies there and did not come with a manifest.
+    Table 1. People's own answers, in ``human_answers``, replace it when the items are loaded.
+    ``source`` says what the pairs were made from. Return the manifest.
     """
     check_replaceable(out, [ITEMS])
     counts = {name: Counter[str]() for name in ("kinds", "manipulations", "question_types")}

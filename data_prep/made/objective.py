@@ -33,9 +33,8 @@ MOST_OPTIONS = 5
 def generate_objective(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
     """Stream examples of task ``hieval-qs``, mode ``any``: ``Correct`` or ``Wrong`` for certain.
 
-    Every four consecutive rows answer the same question. Row ``i`` depends on ``seed``,
-    ``held_out`` and ``i`` alone. Where ``held_out``, answers have the forms, layouts and sentences
-    that training data never show, and only those.
+    Every four consecutive rows answer the same question. Where ``held_out``, answers have the
+    forms, layouts and sentences that training data never show, and only those.
     """
     split: FormSplit = "test" if held_out else "train"
     name = f"objective-{split}-{seed}"

@@ -154,8 +154,7 @@ def generate_pairs(
 ) -> Iterator[PairRow]:
     """Stream pairs, of which the share ``pictures`` comes with a picture.
 
-    Row ``i`` depends on ``i`` and the arguments other than ``num_rows`` alone. For ``test``, the
-    questions have held-out wordings, too.
+    For ``test``, the questions have held-out wordings, too.
     """
     for number in range(num_rows):
         rng = seeded_rng("pairs", seed, wordings, pictures, number)

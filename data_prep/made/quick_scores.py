@@ -102,11 +102,9 @@ def generate_examples(
 ) -> Iterator[LabelledExample]:
     """Stream labelled examples for the task ``hieval-qs``.
 
-    Every four consecutive rows answer the same question, in four ways. Row ``i`` depends on
-    ``seed``, ``wordings``, ``worlds`` and ``i`` alone, so a longer run starts with the shorter one.
-    Ids do not name ``worlds``: do not mix rows of two sets with one seed. ``open`` worlds keep to
-    open questions in English with one answer (``Correct`` or ``Wrong``), which a small backbone
-    learns first.
+    Every four consecutive rows answer the same question, in four ways. Ids do not name ``worlds``:
+    do not mix rows of two sets with one seed. ``open`` worlds keep to open questions in English
+    with one answer (``Correct`` or ``Wrong``), which a small backbone learns first.
     """
     for index in range(num_rows):
         instance = draw_world(seed, wordings, index // ROWS_PER_WORLD, worlds)

@@ -16,19 +16,9 @@ from data_prep.made import elements
 from data_prep.made.elements import Element
 from data_prep.made.words import names
 from data_prep.made.words.names import Language
+from data_prep.made.words.wordings import words_of
 
 LETTERS = "ABCDEF"
-GOODS: dict[Language, list[str]] = {
-    "en": "mills bridges wells barns towers looms boats bakeries".split(),
-    "zh": "磨坊 桥梁 水井 谷仓 塔楼 织机 船只 面包房".split(),
-}
-MEASURES: dict[str, dict[Language, str]] = {
-    "km": {"en": "length", "zh": "长度"},
-    "kg": {"en": "mass", "zh": "质量"},
-    "m": {"en": "height", "zh": "高度"},
-    "min": {"en": "duration", "zh": "时长"},
-    "L": {"en": "volume", "zh": "容积"},
-}
 SHARES = ((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5), (3, 10), (7, 10))
 
 
@@ -82,7 +72,7 @@ def _draw_towns(rng: Random, language: Language, low: int, high: int) -> tuple[d
         value = rng.randint(low, high)
         if value not in towns.values():
             towns[names.town(rng, language)] = value
-    return towns, rng.choice(GOODS[language])
+    return towns, rng.choice(words_of("text")["goods"][language])
 
 
 def _shown(language: Language, towns: Mapping[str, int], noun: str) -> dict[str, str]:
@@ -124,8 +114,9 @@ def _table_lookup(rng: Random, language: Language) -> Facts:
 
 def _table_measure(rng: Random, language: Language) -> Facts:
     """Ask for one object's measure, with its unit."""
-    unit = rng.choice(list(MEASURES))
-    measure = MEASURES[unit][language]
+    measures = words_of("text")["measures"]
+    unit = rng.choice(list(measures))
+    measure = measures[unit][language]
     rows = {
         names.word(rng, language): elements.quantity(value, language, unit)
         for value in rng.sample([n / rng.choice((1, 2, 10)) for n in range(30, 2500, 7)], 4)
@@ -382,17 +373,9 @@ def _open(make: Callable[[Random, Language], Element]) -> World:
 
 
 def _recollection(rng: Random, language: Language) -> str:
-    """Draw a sentence of thinking aloud that gives nothing away."""
+    """Draw a sentence of thinking aloud."""
     town = names.town(rng, language)
-    if language == "zh":
-        return rng.choice((f"这个问题在{town}的史料中有线索。", f"先回想一下{town}的相关记载。"))
-    return rng.choice(
-        (
-            f"Several sources from {town} touch on this.",
-            "I recall that this question has come up before.",
-            f"The archive in {town} has a file about it.",
-        )
-    )
+    return str(rng.choice(words_of("text")["recollections"][language]).format(town=town))
 
 
 SET_WORLDS: dict[str, tuple[World, int]] = {

@@ -80,10 +80,9 @@ def load_conversations(
 ) -> list[LabelledExample]:
     """Read judged pairs in the public format from a JSON, JSONL or Parquet file.
 
-    Examples of task ``truthful-pair`` with critiques are named after the file and their row.
-    Relative image paths are taken from the file's folder and made absolute; images that come as
-    bytes are saved in ``image_folder``. ``bad_rows`` gets the errors of rows, which name file and
-    row; ``None`` raises the first. Raise ``CustosError`` if the file cannot be read.
+    Examples of task ``truthful-pair`` with critiques are named after the file and their row. Image
+    paths become absolute; images that come as bytes are saved in ``image_folder``. Errors are those
+    of :func:`read_records`.
     """
     headings = headings or Headings()
     examples = []

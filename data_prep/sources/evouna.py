@@ -60,8 +60,7 @@ def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[Lab
 
     Improper rows are left out, and so are answers or judgements that are null. Examples are of task
     ``hieval-qs``, labelled ``Correct`` or ``Wrong``; their group is their question, and their
-    metadata names the ``answerer``. ``bad_rows`` gets the errors of rows, which name file, row and
-    field; ``None`` raises the first. Raise ``CustosError`` if the file cannot be read.
+    metadata names the ``answerer``. Errors are those of :func:`read_records`.
     """
     examples = []
     for number, row in read_records(Path(path), EvounaRow, bad_rows):

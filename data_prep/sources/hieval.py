@@ -71,10 +71,8 @@ def load_hieval(
     (``owner/name``). What is here wins over the hub, and of a folder only the split of ``hub``
     counts. ``variant`` is the one of the task that the labels follow (the tolerance for numbers).
     Examples have ``reference_mode="all"`` and absolute image paths; images that come as bytes are
-    saved in ``image_folder``.
-
-    ``bad_rows`` gets the errors of rows, which name source, row and field; ``None`` raises the
-    first. Raise ``CustosError`` if the source cannot be read, or a column is empty in every row.
+    saved in ``image_folder``. Errors are those of :func:`read_records`; ``CustosError`` is also
+    raised if a column is empty in every row.
     """
     columns, hub, path = columns or Columns(), hub or HubOptions(), Path(source)
     if is_hub_id(source):

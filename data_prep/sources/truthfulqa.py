@@ -68,10 +68,8 @@ def load_truthfulqa(
     task ``hieval-qs``, reference mode ``any``, labelled ``Correct`` or ``Wrong``; their group is
     their question. The counts say, by reason, how many rows were left out: answers or references
     that say nothing, and repetitions of an answer to the same question. An answer that people
-    judged both ways is left out whole.
-
-    ``bad_rows`` gets the errors of rows, which name file, row and field; ``None`` raises the first.
-    Raise ``CustosError`` if the file cannot be read or no row remains.
+    judged both ways is left out whole. Errors are those of :func:`read_records`; ``CustosError`` is
+    also raised if no row remains.
     """
     rows = list(read_records(Path(path), TruthfulQARow, bad_rows))
     answers = [(question_key(row.question), normalise_question(row.response)) for _, row in rows]

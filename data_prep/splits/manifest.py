@@ -77,8 +77,8 @@ def write_prepared(
 
     Equal input gives equal bytes. Pictures that lie in ``out`` are named relative to the file, so
     that the folder can be moved. A split that is missing is written empty. ``left_out`` counts, by
-    reason, the rows of the source that are in no split. Return the manifest. Raise ``CustosError``
-    if files of these names lie there that did not come with a manifest.
+    reason, the rows of the source that are in no split. Return the manifest. Errors are those of
+    :func:`check_replaceable`.
     """
     check_replaceable(out, [f"{split}.jsonl" for split in SPLITS])
     prefix = f"{out.resolve()}/"
@@ -132,9 +132,7 @@ def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[La
     """Read labelled examples in our shape from a JSONL, JSON or Parquet file.
 
     An example without an id is named after the file and its row; one without a source is given the
-    file's name. Relative image paths are taken from the file's folder and made absolute.
-    ``bad_rows`` gets the errors of rows, which name file, row and field; ``None`` raises the first.
-    Raise ``CustosError`` if the file cannot be read.
+    file's name. Image paths become absolute. Errors are those of :func:`read_records`.
     """
     path = Path(path)
     examples = []

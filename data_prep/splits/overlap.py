@@ -23,8 +23,10 @@ from data_prep.splits.near_duplicates import (
     most_alike,
     near_duplicate_clusters,
 )
+from judging.files.opening import shipped_yaml
 from judging.files.questions import Embed, has_sentence_model, minilm, normalise_question
 from judging.fingerprint import picture_sha256
+from judging.progress import grouped
 from judging.types import LabelledExample
 
 PARAPHRASE = "paraphrase"
@@ -45,48 +47,11 @@ SAME_MEANING = 0.92
 """Cosine from which two questions ask the same in other words."""
 COMPARED_AT_ONCE = 1024
 
-_EMPTY = frozenset(
-    "is are was were be been being do does did has have had will would can could may might shall "
-    "of in on at to for by with from and as it its that this these those there s please tell me "
-    "you which what 的 了 吗 呢 是 在 请 问".split()
-)
-"""Words that two questions that ask the same may differ in."""
-_STATED = frozenset(
-    "not no never none nobody nothing neither nor cannot without isn aren wasn weren don doesn "
-    "didn hasn haven hadn wouldn couldn except "
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
-    "thousand million billion half twice double second third fourth fifth sixth seventh eighth "
-    "ninth tenth 不 没 非 未 无 一 二 三 四 五 六 七 八 九 十 百 千 万 两".split()
-)
-"""Words of which both questions must hold the same."""
-_AXES = (
-    "first|last",
-    "before|after|during",
-    "begin began begins start started starts|end ended ends finish finished",
-    "left|right",
-    "north northern|south southern|east eastern|west western",
-    "most|least fewest",
-    "more|less fewer",
-    "minimum|maximum",
-    "largest biggest greatest|smallest",
-    "highest tallest|lowest|longest|shortest|oldest|youngest|newest",
-    "closest nearest|farthest furthest",
-    "even|odd",
-    "with|without",
-    "won win wins|lost lose loses",
-    "over above|under below",
-    "increase increases|decrease decreases",
-    "mother|father|brother|sister|son|daughter",
-    "male man|female woman",
-    "when|where",
-    "true|false",
-    "old|new",
-)
-"""Words that exclude each other; those between two bars mean the same."""
+_WORDS = shipped_yaml(Path(__file__).with_name("words.yaml"))
+_EMPTY, _STATED = (frozenset(_WORDS[table].split()) for table in ("empty", "stated"))
 _SIDE = {
     word: (axis, number)
-    for axis, sides in enumerate(_AXES)
+    for axis, sides in enumerate(_WORDS["axes"])
     for number, words in enumerate(sides.split("|"))
     for word in words.split()
 }
@@ -372,9 +337,7 @@ def same_question_clusters(questions: Sequence[str]) -> Ints:
     Cluster numbers are int64 ``[len(questions)]``.
     """
     alike = near_duplicate_clusters([normalise_question(text) for text in questions])
-    members: dict[int, list[int]] = {}
-    for number, cluster in enumerate(alike.tolist()):
-        members.setdefault(cluster, []).append(number)
+    members = grouped(range(len(questions)), alike.tolist().__getitem__)
     several = [rows for rows in members.values() if len(rows) > 1]
     kept = {row: _Question(questions[row]) for rows in several for row in rows}
     links = [link for rows in several for link in _within(rows, kept)]
@@ -409,9 +372,7 @@ def _within(rows: Sequence[int], questions: Mapping[int, _Question]) -> Iterator
         first = first_of.setdefault(questions[row].kind, row)
         if first != row:
             yield first, row
-    by_content: dict[frozenset[str], list[int]] = {}
-    for row in first_of.values():
-        by_content.setdefault(questions[row].content, []).append(row)
+    by_content = grouped(first_of.values(), lambda row: questions[row].content)
     for alike in by_content.values():
         for i, j in combinations(alike, 2):
             if questions[i].is_within(questions[j]):

@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field
 
 from data_prep.splits.near_duplicates import cluster_examples, cluster_together
 from judging.errors import CustosError, FieldError
+from judging.progress import grouped
 from judging.tasks import get_task
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.tasks.truthful import A, B
@@ -150,9 +151,7 @@ def fill_by_group(
     Labels are not balanced, and only equal groups are kept together: for rows drawn from a
     generator, which has no near-duplicates by chance. A group may exceed the size of its split.
     """
-    groups: dict[str, list[T]] = {}
-    for row in rows:
-        groups.setdefault(group_of(row), []).append(row)
+    groups = grouped(rows, group_of)
     splits: dict[Split, list[T]] = {"val": [], "cal": [], "train": []}
     held_out: tuple[Split, ...] = ("val", "cal")
     for group in sorted(groups, key=lambda name: _digest(seed, name)):
@@ -337,9 +336,7 @@ def _whole_questions(
     Of a question that is drawn all wanted examples are taken, those of the rarest class first, so
     that few questions are used up.
     """
-    questions: dict[str, list[LabelledExample]] = {}
-    for row in shuffled(rows, seed):
-        questions.setdefault(row.group, []).append(row)
+    questions = grouped(shuffled(rows, seed), lambda row: row.group)
     have, missing = Counter(map(class_of, rows)), Counter(wanted)
     drawn: list[LabelledExample] = []
     taken: set[str] = set()
@@ -361,10 +358,7 @@ def _whole_questions(
 
 
 def _by_class(examples: Iterable[LabelledExample]) -> dict[str, list[LabelledExample]]:
-    by_class: dict[str, list[LabelledExample]] = {}
-    for example in examples:
-        by_class.setdefault(class_of(example), []).append(example)
-    return dict(sorted(by_class.items()))
+    return dict(sorted(grouped(examples, class_of).items()))
 
 
 def in_both_orders(pairs: Iterable[LabelledExample]) -> list[LabelledExample]:

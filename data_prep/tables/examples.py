@@ -18,6 +18,7 @@ from data_prep.tables.source import Table
 from judging.errors import CustosError, FieldError, errors_at
 from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
+from judging.progress import grouped
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, ReferenceMode
 
@@ -38,13 +39,11 @@ def read_examples(
     allow_dropped: bool | None = False,
     image_folder: Path | None = None,
 ) -> list[tuple[int, LabelledExample]]:
-    """Read the labelled rows of a table with their numbers; stop if a row cannot be used.
+    """Read the labelled rows of a table with their numbers, as :func:`read_table`.
 
-    Rows on one item by several people become one (:func:`join_people`). ``bad_rows`` gets every row
-    that cannot be used. These are left out if ``allow_dropped``; ``None`` stops too, and says that
-    there is no option to ask for it. Pictures that come as bytes are saved in ``image_folder``.
-    Raise ``CustosError`` if the table cannot be read, or rows cannot be used and this is not
-    allowed, with their counts by label and by reason.
+    Rows on one item by several people become one (:func:`join_people`). Rows that cannot be used go
+    to ``bad_rows``. Unless ``allow_dropped``, ``CustosError`` counts them by label and by reason;
+    ``None`` is for callers without an option to leave them out.
     """
     bad_rows = {} if bad_rows is None else bad_rows
     rows = list(read_table(source, LabelledExample, mapping, bad_rows, image_folder=image_folder))
@@ -108,9 +107,7 @@ def check_dropped(
     if unknown:
         parts.append(describe_unknown(unknown))
     others = {n: row for n, row in bad_rows.items() if n not in unknown}
-    rows_by_reason: dict[str, list[int]] = {}
-    for number, row in others.items():
-        rows_by_reason.setdefault(_reason(row.error), []).append(number)
+    rows_by_reason = grouped(others, lambda number: _reason(others[number].error))
     ranked = sorted(rows_by_reason.items(), key=lambda reason: -len(reason[1]))
     parts += [
         f"{reason} ({len(rows)}, the first is row {rows[0]})"

@@ -46,7 +46,7 @@ from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.records import WHOLE_ARRAY
 from judging.files.values import as_text, holds_part, is_empty
-from judging.tasks import get_task
+from judging.tasks import get_task, labels_of
 from judging.tasks.hieval_qs import PARTIAL
 from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record, score_of
 
@@ -74,15 +74,11 @@ def parse_table(
 ) -> Iterator[tuple[int, RequestT | BadRow]]:
     """Yield ``(row number, record or bad row)`` for the rows of a user's table.
 
-    The source is a file, or a hub data set (see ``open_table``). CSV and TSV files and hub data
-    sets are open tables: columns that fill no field go to ``metadata``. JSONL, JSON and Parquet
-    files are open if the mapping names columns; otherwise their rows must have our fields, and
-    other keys are refused.
-
-    The ``model`` is ``LabelledExample``, or ``JudgeRequest`` for the requests alone; then labels
-    may be missing or unknown to the task. Pictures that come as bytes are saved in
-    ``image_folder``; ``None`` makes data URLs of them. Raise ``CustosError`` if the source cannot
-    be read or lacks a column.
+    CSV and TSV files and hub data sets are open tables: columns that fill no field go to
+    ``metadata``. Other files are open if the mapping names columns; else keys that are not our
+    fields are refused. With ``JudgeRequest`` as ``model`` labels may be missing or unknown to the
+    task. Pictures that come as bytes are saved in ``image_folder``; ``None`` makes data URLs of
+    them. Raise ``CustosError`` if the source cannot be read or lacks a column.
     """
     mapping = mapping or TableMapping()
     table = open_table(source, mapping.text_format)
@@ -105,9 +101,7 @@ def read_table(
 ) -> Iterator[tuple[int, RequestT]]:
     """Yield ``(row number, record)`` for the good rows of a user's table, as :func:`parse_table`.
 
-    ``bad_rows`` gets every row that cannot be used, by its number; ``None`` raises on the first,
-    naming source, row, field and column. Raise ``CustosError`` if the source cannot be read or
-    lacks a column.
+    ``bad_rows`` gets every row that cannot be used, by its number; ``None`` raises on the first.
     """
     for number, record in parse_table(source, model, mapping, image_folder=image_folder):
         if not isinstance(record, BadRow):
@@ -119,16 +113,8 @@ def read_table(
 
 
 def task_fields(task: str) -> dict[str, str]:
-    """Return the fields that move a row to another task.
-
-    A task without critiques decides at once, whatever mode the row names.
-    """
+    """Return the fields that move a row to another task: one without critiques decides at once."""
     return {"task": task} | ({"mode": "score"} if get_task(task).critique is None else {})
-
-
-def _labels(row: JudgeRequest) -> tuple[str, ...]:
-    task = get_task(row.task)
-    return task.labels(task.rubric(row))
 
 
 class TableReader(Generic[RequestT]):
@@ -303,7 +289,7 @@ class TableReader(Generic[RequestT]):
         if (task := given.get("task", record.task)) == record.task:
             return record
         under_given = record.model_copy(update={**task_fields(task), **given})
-        if _labels(under_given) != _labels(record):
+        if labels_of(under_given) != labels_of(record):
             raise FieldError("task", f"the row has '{record.task}', --task is '{task}'")
         return under_given
 

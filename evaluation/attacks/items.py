@@ -17,10 +17,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Literal
 
-import yaml
-
 from judging.errors import CustosError
-from judging.files.opening import load_yaml
+from judging.files.opening import shipped_yaml
 from judging.rules.answer_options import letter_of, option_named
 from judging.rules.quantities import MOST_DIGITS, is_near_any
 from judging.rules.whole_words import normalise
@@ -273,12 +271,9 @@ MOST_WRONG = 4
 """Wrong options that are listed beside the right answer of a question without options."""
 
 
-@cache
 def attack_words() -> dict[str, Any]:
     """Read ``words.yaml``: families, wordings, layouts, padding and suffixes."""
-    text = Path(__file__).with_name("words.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = load_yaml(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return content
+    return shipped_yaml(Path(__file__).with_name("words.yaml"))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -116,6 +117,17 @@ def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.
             return None
         _check_keys(document, set())
         return reader.construct_document(document)
+
+
+@cache
+def shipped_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file that came with custos, once.
+
+    Tables of words are long, so libyaml reads them where PyYAML was built with it.
+    """
+    text = path.read_text(encoding="utf-8")
+    content: dict[str, Any] = load_yaml(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return content
 
 
 def _check_keys(node: yaml.Node, checked: set[int]) -> None:

@@ -299,6 +299,12 @@ class JudgeTask(ABC):
         return example.label
 
 
+def labels_of(request: JudgeRequest) -> tuple[str, ...]:
+    """List the labels of a request's rubric, best first."""
+    task = get_task(request.task)
+    return task.labels(task.rubric(request))
+
+
 def is_blank(value: str | Sequence[str]) -> bool:
     """Tell whether a field of a request, or each of its texts, holds nothing but white space."""
     texts = (value,) if isinstance(value, str) else value

@@ -262,5 +262,6 @@ def write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
     }
     made = recipe(folder / "run", backbone, **(given | overrides))
     path = folder / "tiny.yaml"
-    path.write_text(yaml.safe_dump(made.model_dump(mode="json")), encoding="utf-8")
+    values = {**made.model_dump(mode="json"), "method": "focal"}
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
     return path

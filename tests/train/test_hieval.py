@@ -155,7 +155,8 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
 
 def test_the_plan_counts_the_steps_of_mixed_rows(small: str, tmp_path: Path) -> None:
     """18 new and 18 replayed rows are five steps of at most eight, not three and three."""
-    path, keys = _write_recipe_of_stage2(tmp_path, small), ["optim.batch_size=8", "optim.epochs=2"]
+    path = _write_recipe_of_stage2(tmp_path, small)
+    keys = ["method=joint", "optim.batch_size=8", "optim.epochs=2"]
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 10
     keys.append("replay.rho=0")
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 6

@@ -34,11 +34,11 @@ from judging.judge import CALIBRATION_FILE, Judge
 from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, adapter_identity
 from judging.models.backbones import load_backbone
-from judging.progress import in_batches, progress_over
+from judging.progress import grouped, in_batches, progress_over
 from judging.scoring.ask_model import CHUNK
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
-from judging.tasks import get_task
+from judging.tasks import get_task, labels_of
 from judging.types import LabelledExample, Verdict, score_of
 from judging.verdicts.calibration import (
     Calibration,
@@ -133,9 +133,8 @@ def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int
     Rows of one question stay together, ``TOGETHER`` at a time. The result has the indices of the
     rows of each of ``count`` processes; none if there are too few.
     """
-    by_question: dict[str, list[int]] = {}
-    for index, example in enumerate(examples):
-        by_question.setdefault(example.question, []).append(index)
+    asked = [example.question for example in examples]
+    by_question = grouped(range(len(asked)), asked.__getitem__)
     units = [unit for of_one in by_question.values() for unit in in_batches(of_one, TOGETHER)]
     costs = [0] * len(units)  # about how many characters a judge reads and writes
     for number, unit in enumerate(units):
@@ -278,9 +277,8 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
     limit = MOST_CRITIQUES if any(critiques) else MOST_SCORED
     if len(examples) <= limit:
         return list(range(len(examples)))
-    questions: dict[str, list[int]] = {}
-    for index, example in enumerate(examples):
-        questions.setdefault(example.group or example.asked, []).append(index)
+    asked = [example.group or example.asked for example in examples]
+    questions = grouped(range(len(asked)), asked.__getitem__)
     drawn: list[int] = []
     order = random.Random(f"start/{seed}").sample(list(questions), len(questions))
     for question in order:
@@ -349,7 +347,7 @@ def rows_to_score(
             rows.append(example)
     kept: set[int] = set()
     for key, indices in _by_key(rows).items():
-        scores = dict.fromkeys(map(score_of, _labels(rows[indices[0]])))
+        scores = dict.fromkeys(map(score_of, labels_of(rows[indices[0]])))
         occurring = {score_of(rows[index].label) for index in indices}
         try:
             check_labels(occurring)
@@ -384,7 +382,7 @@ def fit_calibrations(
     held_out: dict[str, HeldOutVerdicts] = {}
     for key, indices in _by_key(rows).items():
         group = [rows[index] for index in indices]
-        labels = _labels(group[0])
+        labels = labels_of(group[0])
         targets = np.array([labels.index(row.label) for row in group])
         of_group = np.array([logprobs[index] for index in indices])
         if len(group) < SMALL_SPLIT:
@@ -414,16 +412,8 @@ def fit_calibrations(
 
 def _by_key(rows: Sequence[LabelledExample]) -> dict[str, list[int]]:
     """Group the indices of the rows by their calibration."""
-    groups: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        groups.setdefault(calibration_key(get_task(row.task), row), []).append(index)
-    return groups
-
-
-def _labels(row: LabelledExample) -> tuple[str, ...]:
-    """List the labels of a row's rubric."""
-    task = get_task(row.task)
-    return task.labels(task.rubric(row))
+    keys = [calibration_key(get_task(row.task), row) for row in rows]
+    return grouped(range(len(keys)), keys.__getitem__)
 
 
 def _warn(processes: Processes, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from judging.errors import CustosError
-from judging.files.opening import yaml_errors
+from judging.files.opening import load_yaml
 from judging.judge import CALIBRATION_FILE
 from judging.judge.card import CARD_FILE, JudgeCard, read_card, run_folder
 from judging.judge.notes import KNOWS_NOTHING
@@ -237,8 +237,7 @@ def hub_readme(
     header: Any = {}
     if match:
         try:
-            with yaml_errors():
-                header = yaml.safe_load(match[1]) or {}
+            header = load_yaml(match[1]) or {}
         except yaml.YAMLError as error:
             raise CustosError(f"README.md: its header is not YAML: {error}") from None
     if not isinstance(header, dict):

@@ -36,7 +36,7 @@ from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 
 from judging.errors import CustosError, Missing
-from judging.files.atomic import write_text
+from judging.files.atomic import whole_folder, write_text
 from judging.files.pictures import mime_type
 from judging.files.records import write_json, write_records
 from judging.fingerprint import digest, file_sha256
@@ -44,6 +44,7 @@ from judging.judge import Judge
 from judging.models.backbones import RANDOM_WEIGHTS, empty_model
 from judging.models.checkpoints import INDEX, TEXT_FAMILIES
 from judging.models.fetched import CHAT_TEMPLATE, cache_folder, embedded_folder
+from judging.progress import grouped
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from train.launch.front import interrupted_by, known_error, load_recipe
@@ -87,15 +88,8 @@ def random_checkpoint(name: str) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):  # of several processes one writes, and the others wait
         if not folder.is_dir():
-            partial = folder.with_name(f"{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
-            try:
-                partial.mkdir()
+            with whole_folder(folder) as partial:
                 _write(partial, config, tokenizer)
-            except BaseException:
-                shutil.rmtree(partial, ignore_errors=True)
-                raise
-            partial.rename(folder)
     return folder
 
 
@@ -333,9 +327,7 @@ def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[Labe
 
     The first example of each label comes before the second of any.
     """
-    by_label: dict[str, list[LabelledExample]] = {}
-    for example in examples:
-        by_label.setdefault(example.label, []).append(example)
+    by_label = grouped(examples, lambda example: example.label)
     in_turn = chain.from_iterable(zip_longest(*by_label.values()))
     return list(islice((example for example in in_turn if example), max(count, len(by_label))))
 

@@ -9,6 +9,7 @@ from typing import Any
 from transformers import AutoConfig, PretrainedConfig
 
 from judging.errors import CustosError, FieldError, Missing
+from judging.files.opening import shipped_yaml
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import CONFIG, check_config
 from judging.scoring.prompts import Encoder
@@ -108,68 +109,22 @@ def backbone_config(name: str) -> Any:
     return AutoConfig.from_pretrained(name)
 
 
-# Shapes of published Qwen-VL checkpoints, so that a plan needs neither hub nor download: the values
-# of each config.json on the hub, such as
-# https://huggingface.co/Qwen/Qwen3-VL-4B-Instruct/blob/main/config.json, without keys that do not
-# change the size. tests/train/plan/test_planner.py compares the parameters counted from them with
-# published totals; for Qwen2.5-VL-72B none was at hand to the last digit.
-_QWEN_2_5_VISION: dict[str, Any] = {
-    **{"depth": 32, "hidden_size": 1280, "num_heads": 16, "patch_size": 14, "window_size": 112},
-    **{"spatial_merge_size": 2, "temporal_patch_size": 2, "fullatt_block_indexes": [7, 15, 23, 31]},
-}
-_QWEN_3_VISION: dict[str, Any] = {
-    **{"num_heads": 16, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2},
-    "num_position_embeddings": 2304,
-}
-_SMALL_TOWER = {
-    **{"depth": 24, "hidden_size": 1024, "intermediate_size": 4096},
-    "deepstack_visual_indexes": [5, 11, 17],
-}
-_LARGE_TOWER = {
-    **{"depth": 27, "hidden_size": 1152, "intermediate_size": 4304},
-    "deepstack_visual_indexes": [8, 16, 24],
-}
-_EXPERTS: dict[str, Any] = {
-    **{"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768},
-    **{"decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True},
-}
-_TEXT_KEYS = (
-    *("hidden_size", "intermediate_size", "num_hidden_layers"),
-    *("num_attention_heads", "num_key_value_heads", "vocab_size"),
-)
-# The values of these keys, whether input and output embeddings are tied, and what the vision tower
-# has beside what its family has.
-_SHAPES: dict[str, tuple[tuple[int, ...], bool, dict[str, Any]]] = {
-    "Qwen2.5-VL-3B": ((2048, 11008, 36, 16, 2, 151936), True, {"intermediate_size": 3420}),
-    "Qwen2.5-VL-7B": ((3584, 18944, 28, 28, 4, 152064), False, {"intermediate_size": 3420}),
-    "Qwen2.5-VL-32B": ((5120, 27648, 64, 40, 8, 152064), False, {"intermediate_size": 3456}),
-    "Qwen2.5-VL-72B": ((8192, 29568, 80, 64, 8, 152064), False, {"intermediate_size": 3456}),
-    "Qwen3-VL-2B": ((2048, 6144, 28, 16, 8, 151936), True, _SMALL_TOWER),
-    "Qwen3-VL-4B": ((2560, 9728, 36, 32, 8, 151936), True, _SMALL_TOWER),
-    "Qwen3-VL-8B": ((4096, 12288, 36, 32, 8, 151936), False, _LARGE_TOWER),
-    "Qwen3-VL-32B": ((5120, 25600, 64, 64, 8, 151936), False, _LARGE_TOWER),
-    "Qwen3-VL-30B-A3B": ((2048, 6144, 48, 32, 4, 151936), False, _LARGE_TOWER),
-}
-PUBLISHED = tuple(f"Qwen/{name}-Instruct" for name in _SHAPES)
+SHAPES = shipped_yaml(Path(__file__).with_name("shapes.yaml"))
+PUBLISHED = tuple(f"Qwen/{name}-Instruct" for name in SHAPES["checkpoints"])
 """Hub ids whose shapes are known here."""
 
 
 def published_config(name: str) -> Any:
     """Build the configuration of a checkpoint in :data:`PUBLISHED`."""
-    values, tied, tower = _SHAPES[name.removeprefix("Qwen/").removesuffix("-Instruct")]
-    shape: dict[str, Any] = dict(zip(_TEXT_KEYS, values, strict=True))
-    if "Qwen2.5" in name:
-        family, vision, sections = "qwen2_5_vl", _QWEN_2_5_VISION, [16, 24, 24]
-    else:
-        family, vision, sections = "qwen3_vl", _QWEN_3_VISION, [24, 20, 20]
-        shape["head_dim"] = 128
-        if "A3B" in name:
-            family, shape = "qwen3_vl_moe", {**shape, **_EXPERTS}
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
+    shape = SHAPES["checkpoints"][name.removeprefix("Qwen/").removesuffix("-Instruct")]
+    family, tied = SHAPES["families"][shape["family"]], shape["tied"]
+    text: dict[str, Any] = {**family["text"], **shape["text"]}
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": family["mrope_section"]}
     rotary = {"rope_parameters": rope, "max_position_embeddings": 128000}
+    vision = {**family["vision"], **shape["vision"], "out_hidden_size": text["hidden_size"]}
     return AutoConfig.for_model(
-        family,
-        text_config={**shape, **rotary, "tie_word_embeddings": tied},
-        vision_config={**vision, **tower, "out_hidden_size": shape["hidden_size"]},
+        shape["family"],
+        text_config={**text, **rotary, "tie_word_embeddings": tied},
+        vision_config=vision,
         tie_word_embeddings=tied,
     )

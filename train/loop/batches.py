@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from judging.errors import CustosError
 from judging.models.devices import num_cores
+from judging.progress import grouped
 from train.rows.rows import Batch, Rows
 from train.setup.recipe import OptimSection
 
@@ -204,9 +205,7 @@ def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
     """
     costs, batches = RowCosts.of(rows), list[MicroBatch]()
     for indices in rows.by_rubric().values():
-        questions: dict[int, list[int]] = {}
-        for row in indices:
-            questions.setdefault(int(rows.facts.shared_text[row]), []).append(row)
+        questions = grouped(indices, rows.facts.shared_text.__getitem__)
         longest = sorted(questions.values(), key=lambda alike: -int(costs.widths[alike].max()))
         batches += costs.cut(list(chain(*longest)), token_budget)
     return batches

@@ -24,7 +24,7 @@ from train.loop.objective import Measured
 from train.loop.optimizer import set_state, state_tensors
 from train.loop.sharding import like, whole
 from train.rows.held_out import check_holds_run
-from train.setup.recipe import FIRST_METHODS, Recipe, Section
+from train.setup.recipe import Recipe, Section
 
 KEEP = 2
 """How many of the newest checkpoints are kept."""
@@ -241,6 +241,8 @@ _NEWER: dict[str, Any] = {
     "run.quantization": None,
 }
 """Keys that recipes did not have at first, with the value that stands for their absence."""
+_FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
+"""Methods whose checkpoints do not name them: keys of the recipe tell them apart."""
 
 
 def run_identity(
@@ -253,7 +255,7 @@ def run_identity(
     for key, default in _NEWER.items():  # checkpoints of earlier versions lack them
         if key in identity and identity[key] == default:
             del identity[key]
-    if identity.get("method") in (None, *FIRST_METHODS):
+    if identity.get("method") in (None, *_FIRST_METHODS):
         identity.pop("method", None)
     return identity | ({"backbone_version": backbone_version} if backbone_version else {})
 

@@ -9,7 +9,6 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import FieldError
-from train.setup.recipe import FIRST_METHODS, key_names, read_values
 
 if TYPE_CHECKING:
     from train.methods.base import Method
@@ -30,34 +29,14 @@ def methods() -> dict[str, type[Method]]:
 
 
 def method_of(path: Path, values: Mapping[str, Any], default: str | None = None) -> type[Method]:
-    """Find the method of a recipe.
-
-    A recipe of an earlier version, such as that of a finished run, does not name it. Then it is the
-    only method of that time that has all of the recipe's keys.
-    """
+    """Find the method that a recipe names; one without a name takes the ``default``."""
     name = values.get("method") or default
-    if name is not None:
-        if found := find_method(str(name)):
-            return found
-        raise FieldError("method", f"none is called '{name}'; {_names()}", str(path))
-    in_file = read_values(path) if path.is_file() else values  # a misspelt override decides nothing
-    unnamed = (method for name, method in methods().items() if name in FIRST_METHODS)
-    fitting = [method for method in unnamed if _has_keys(method, in_file)]
-    if len(fitting) == 1:
-        return fitting[0]
-    advice = "the recipe does not say how to train; add a line 'method: NAME'"
-    raise FieldError("method", f"{advice}; {_names()}", str(path))
-
-
-def _has_keys(method: type[Method], values: Mapping[str, Any]) -> bool:
-    names = set(key_names(method.recipe_class))
-    sections = {name.partition(".")[0] for name in names} - names
-    return all(
-        key in names
-        or key in sections
-        and (not isinstance(value, dict) or names >= {f"{key}.{inner}" for inner in value})
-        for key, value in values.items()
-    )
+    if name is None:
+        advice = "the recipe does not say how to train; add a line 'method: NAME'"
+        raise FieldError("method", f"{advice}; {_names()}", str(path))
+    if found := find_method(str(name)):
+        return found
+    raise FieldError("method", f"none is called '{name}'; {_names()}", str(path))
 
 
 def _names() -> str:

@@ -29,6 +29,7 @@ from judging.errors import CustosError, FieldError, errors_at
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.backbones import Backbone
+from judging.progress import grouped
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
@@ -96,12 +97,10 @@ class Policy:
         """Draw a critique for each request; pairs are read in the given order."""
         drawn: dict[int, DrawnCritique] = {}
         tokenizer, encoder = self.backbone.tokenizer, self.encoder
+        rubrics = [get_task(each.task).full_rubric(each) for each in requests]
         for start in range(0, len(requests), JUDGED_AT_ONCE):
-            by_rubric: dict[str, list[int]] = {}
-            for index in range(start, min(start + JUDGED_AT_ONCE, len(requests))):
-                rubric = get_task(requests[index].task).full_rubric(requests[index])
-                by_rubric.setdefault(rubric, []).append(index)
-            for indices in by_rubric.values():
+            here = range(start, min(start + JUDGED_AT_ONCE, len(requests)))
+            for indices in grouped(here, rubrics.__getitem__).values():
                 task = get_task(requests[indices[0]].task)
                 assert task.critique is not None  # checked for all rows
                 opening, closing = encoder.text(task.critique.opening), task.critique.closing

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from judging.errors import CustosError
-from judging.files.opening import yaml_errors
+from judging.files.opening import load_yaml
 from judging.models.adapters import check_bitsandbytes
 from train.setup.recipe import RECIPES, Recipe
 
@@ -139,8 +139,7 @@ def launch_file(name: Path) -> Path:
         shipped = ", ".join(sorted(file.stem for file in LAUNCH_FILES.glob("*.yaml")))
         raise CustosError(f"{name}: no such file of 'accelerate config' (shipped: {shipped})")
     try:
-        with yaml_errors():
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = load_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         values = None
     if not isinstance(values, dict):

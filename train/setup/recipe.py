@@ -29,7 +29,7 @@ from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
 from judging.errors import CustosError, FieldError
 from judging.field_text import default_text, meaning, type_text
-from judging.files.opening import load_yaml, yaml_errors
+from judging.files.opening import load_yaml
 from judging.judge.card import run_folder
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module, Quantization
 from judging.models.backbones import Dtype
@@ -37,14 +37,6 @@ from judging.tasks import task_names
 from judging.types import Split
 
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
-REPLACED = {
-    "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
-    "(rows times the tokens of the longest); delete it or give optim.token_budget"
-}
-"""Keys of earlier versions."""
-FIRST_METHODS = ("critique", "dpo", "focal", "grpo", "joint", "reward")
-"""The methods of the time when neither recipes nor checkpoints named theirs: the keys tell them
-apart, and later ones change nothing for them."""
 
 
 class Section(BaseModel):
@@ -327,7 +319,7 @@ def _with_value(kind: type[Section], error: ValidationError, location: str) -> F
     mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        advice = REPLACED.get(mistake.field) or nearest_key(mistake.field, list(key_names(kind)))
+        advice = nearest_key(mistake.field, list(key_names(kind)))
         return FieldError(mistake.field, advice, location)
     value = first["input"]
     if value is None or isinstance(value, dict | list | tuple | BaseModel):
@@ -376,8 +368,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         values = values[section]
         if not isinstance(values, dict):
             raise CustosError(f"override '{override}': '{section}' is not a section")
-    with yaml_errors():
-        value = yaml.safe_load(text)
+    value = load_yaml(text)
     if value == text.strip() and "e" in text.lower():  # YAML 1.1 reads 5e-4 as text
         with suppress(ValueError):
             value = float(text)

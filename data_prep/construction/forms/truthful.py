@@ -12,24 +12,12 @@ from statistics import mean
 from typing import Any
 
 from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, agreed_values, form
-from data_prep.construction.steps.base import Row
+from data_prep.construction.steps.base import WORDS, Row
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import MEANINGS, PAIR_TASK
 from judging.tasks.truthful import TIE, A, B
 
-SCORES: Mapping[str, str] = {
-    "10": "right in every respect, clear and complete",
-    "9": "right and concise; a trifle could be better",
-    "8": "right; a little too long, or a small point is missing",
-    "7": "right in what matters; indirect or redundant",
-    "6": "sensible, but beside the point, or with small errors",
-    "5": "vague or half right",
-    "4": "clearly faulty, with something sensible in it",
-    "3": "obviously wrong, or much is invented, though well formed",
-    "2": "mostly wrong or confused; little can be used",
-    "1": "has nothing to do with picture and question",
-    "0": "entirely wrong, contradicts itself, or is no answer",
-}
+SCORES: Mapping[str, str] = WORDS["scores"]
 """Eleven anchors (Figure 8 and Table 3, which name them differently; the words are ours)."""
 SCORE_MARGIN = 4
 """Scores that differ by at least this go to a third person."""

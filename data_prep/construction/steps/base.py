@@ -1,4 +1,4 @@
-"""A step: a template in our own words, and the JSON that a model must reply with.
+"""A step: a template in our own words (``words.yaml``), and the JSON that a model must reply with.
 
 A row goes in with a step's fields, the model replies with one JSON object, and rows with further
 fields come out. The schema of the object is part of what the model is told, and every reply is
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -17,6 +18,7 @@ from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.errors import UnusableText
 from judging.errors import CustosError, FieldError
+from judging.files.opening import shipped_yaml
 from judging.files.records import decode_json
 from judging.reasoning import without_thoughts
 from judging.registry import Registry
@@ -27,6 +29,9 @@ CUT_OFF, NOT_JSON, OTHER_SCHEMA = "cut off", "not JSON", "does not fit the schem
 
 Row = dict[str, Any]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+WORDS = shipped_yaml(Path(__file__).parents[1] / "words.yaml")
+"""What models are asked to do, and the kinds that they and people sort by."""
 
 _ENDING = """\
 

@@ -14,35 +14,24 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from data_prep.construction.steps.base import Row, Step, StepReply, StepRow, Text, construction_step
+from data_prep.construction.steps.base import (
+    WORDS,
+    Row,
+    Step,
+    StepReply,
+    StepRow,
+    Text,
+    construction_step,
+)
 from data_prep.errors import UnusableText
 from data_prep.splits.filters import count_words
 
 TaskCode = Literal["LS", "OIR", "TE", "PE", "LB", "TP", "QPR", "AC", "OAR"]
 DomainCode = Literal["LES", "EHC", "CS", "ETA", "FTM", "NS", "AR", "CHC", "LI"]
 
-TASKS: Mapping[str, str] = {
-    "LS": "Logic & Science",
-    "OIR": "Object Identification Recognition",
-    "TE": "Time & Event",
-    "PE": "Person & Emotion",
-    "LB": "Location & Building",
-    "TP": "Text Processing",
-    "QPR": "Quantity & Position Relationship",
-    "AC": "Art & Culture",
-    "OAR": "Object Attributes Recognition",
-}
-DOMAINS: Mapping[str, str] = {
-    "LES": "Literature, Education & Sports",
-    "EHC": "Euro-American History & Culture",
-    "CS": "Contemporary Society",
-    "ETA": "Engineering, Technology & Application",
-    "FTM": "Film, Television & Media",
-    "NS": "Natural Science",
-    "AR": "Art",
-    "CHC": "Chinese History & Culture",
-    "LI": "Life",
-}
+_WORDS = WORDS["simplevqa"]
+TASKS: Mapping[str, str] = _WORDS["tasks"]
+DOMAINS: Mapping[str, str] = _WORDS["domains"]
 NOT_QUALIFIED, LEAKS = "not qualified", "answer in the question"
 OTHER_LANGUAGE, FROM_ELSEWHERE = "language changed", "answer not from the question with yes"
 """Reasons for rejecting a seed."""
@@ -50,39 +39,6 @@ OTHER_LANGUAGE, FROM_ELSEWHERE = "language changed", "answer not from the questi
 _YES = frozenset({"yes", "是", "是的", "对"})
 _NO = frozenset({"no", "否", "不是", "不对"})
 _CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
-
-_SHARED_RULES = """\
-
-Keep the language of the source. The answer must not occur in the question. The answer is one \
-entity, quantity or fact, in as few words as possible, and the only right one.
-Set "qualified" to false, with the reason, if no such question can be made. A question is invalid \
-if it does not come from the source or is no question about the picture; if it is ungrammatical; \
-if it misreads the picture; if it is trivial; if it can be answered without the picture, or cannot \
-be answered with it; or if its pronouns do not fit the kind of answer. An answer is invalid if it \
-does not come from the source, does not fit the question, is empty or meaningless, is uncertain or \
-invented, or if another answer would be as right."""
-
-_PAIR = """\
-You turn two yes/no questions about a picture into one open question with a short answer. Compare \
-the two: what they differ in is what the new question asks for. Its answer is taken word for word \
-from the question that is answered with yes. Example: from "Does this bridge stand in Porto?" \
-(yes) and "Does this bridge stand in Lisbon?" (no) comes "In which city does this bridge stand?" \
-with the answer "Porto"."""
-_HINT = """\
-You are given a picture, a description of it (the hint) and a question that belongs to it. Make of \
-all three one question about the picture with a short answer. The answer is found in the hint or \
-in the question, or follows from them. A gap to be filled in may stay a gap. If the question \
-cannot be answered from them, ask for what the hint says the picture shows. Example: from the hint \
-"Picture: a sundial in a garden" and "What could Ana find out with her tool?" comes "Which \
-instrument stands in the picture?" with the answer "a sundial"."""
-_CHOICES = """\
-You turn a multiple-choice question about a picture into an open question. The right choice is its \
-answer. Add what narrows the question down until nothing but that answer is right, and do not \
-mention that there were choices."""
-_PLAIN = """\
-You are given a question about a picture and its answer. Make a factual question with a short \
-answer of them: leave out descriptions and reasons, name exactly what is asked for (which city, \
-not where; which year, not when), and change nothing that is right already."""
 
 
 class Seed(StepRow):
@@ -154,8 +110,8 @@ class Rewrite(Step[Seed, Rewritten]):
 
     def template(self, row: Seed) -> str:
         """Choose the instruction for the seed's shape."""
-        shape = _PAIR if row.question1 else _HINT if row.hint else _PLAIN
-        return (_CHOICES if row.choices else shape) + _SHARED_RULES
+        shape = "pair" if row.question1 else "hint" if row.hint else "plain"
+        return f"{_WORDS['choices' if row.choices else shape]}\n{_WORDS['rules']}"
 
     def rows(self, row: Seed, reply: Rewritten) -> Iterable[Row]:
         """Put the new question into the row; its earlier texts go to ``seed``."""
@@ -248,26 +204,7 @@ class Check(Step[Item, Checked]):
 
     name = "simplevqa-check"
     summary = "drop questions and answers that break SimpleVQA's criteria"
-    instruction = """\
-You check a factual question about a picture, and its answer. Never measure the answer by what you \
-would answer yourself: judge its form, not whether it is true.
-First analyse the question and list its faults:
-- subjective: it asks for an opinion or a feeling, not for a fact about the world.
-- multiple choice: it offers choices or asks which of several statements holds.
-- several questions: it asks more than one thing.
-- answerable without the picture: the picture adds nothing that is needed.
-- answer readable in the picture: text in the picture gives the answer away.
-- ambiguous or vague: the words leave open what is meant, or how exact the answer has to be \
-(where, without saying city, province or country; what it is like; might, could).
-- several possible answers: more than one entity is a right answer.
-- changes over time: the right answer may be another one later.
-Then analyse the answer and list its faults:
-- no objective entity: it is neither an entity (a name, a quantity, a direction, a known phrase or \
-line of verse, a standard procedure) nor a plain statement that names one.
-- not the only one: something else would answer the question as well.
-- several entities: it lists more than one. The same entity in Chinese and in English is one.
-- uncertain: it is hedged or does not settle the question.
-Leave a list empty if there is no fault."""
+    instruction = _WORDS["check"]
 
     def rows(self, row: Item, reply: Checked) -> Iterable[Row]:
         """Keep the row as it is if there are no faults."""
@@ -294,17 +231,7 @@ class AtomicQuestion(Step[Item, Atomic]):
     name = "simplevqa-atomic"
     summary = "ask for the subject of each question alone"
     shows_images = False
-    instruction = """\
-You write atomic questions. A question about a picture often needs two things: seeing what the \
-picture shows, and knowing something about it. The atomic question asks for the first alone: what \
-or who the subject of the question is. You do not see the picture.
-- Find the subject in the question and name its kind: "In which century was this temple built?" \
-becomes "Which temple is in the picture?", and "Who wrote the play that this scene is from?" \
-becomes "Which play is this scene from?".
-- Leave out long descriptions of the context.
-- A question that asks for its subject already, or a gap in a text, is atomic: repeat it.
-- Phrase it as a natural question to somebody who looks at the picture.
-Both questions are in English; translate the original one if it is not."""
+    instruction = _WORDS["atomic"]
 
 
 class AtomicItem(Item):
@@ -330,10 +257,7 @@ class AtomicFact(Step[AtomicItem, Fact]):
 
     name = "simplevqa-fact"
     summary = "answer each atomic question, for people to check"
-    instruction = """\
-You see a picture, a question about it with its right answer, and an atomic question, which asks \
-for the subject alone. Answer the atomic question: one entity, in as few words as possible. It has \
-to agree with the answer that you are given. If both questions ask the same, so is the answer."""
+    instruction = _WORDS["fact"]
 
 
 def _listed(names: Mapping[str, str]) -> str:
@@ -355,14 +279,7 @@ class Classify(Step[Item, Classified]):
 
     name = "simplevqa-classify"
     summary = "sort questions into SimpleVQA's nine tasks and nine domains"
-    instruction = (
-        "You sort questions about pictures. Say in two or three sentences what has to be done "
-        "to answer the question, and choose the task that fits best:\n"
-        f"{_listed(TASKS)}\n"
-        "Then say in a sentence which field of knowledge the question is about, and choose the "
-        f"domain that fits best:\n{_listed(DOMAINS)}\n"
-        "Take the codes as they are, and no others."
-    )
+    instruction = _WORDS["classify"].format(tasks=_listed(TASKS), domains=_listed(DOMAINS))
 
     def rows(self, row: Item, reply: Classified) -> Iterable[Row]:
         """Add task and domain to the row, under the official names."""
@@ -370,17 +287,7 @@ class Classify(Step[Item, Classified]):
         yield row.with_fields(data_id=row.id, vqa_category=category)
 
 
-PUBLISHED: Mapping[str, float] = {
-    "Data": 2025,
-    "Chinese (CN)": 1012,
-    "English (EN)": 1013,
-    "LS": 0.0504, "OIR": 0.1407, "TE": 0.0998, "PE": 0.1358, "LB": 0.2153,
-    "TP": 0.1007, "QPR": 0.1012, "AC": 0.0909, "OAR": 0.0652,
-    "LES": 0.1348, "EHC": 0.1289, "CS": 0.1151, "ETA": 0.0795, "FTM": 0.1062,
-    "NS": 0.1264, "AR": 0.0765, "CHC": 0.0968, "LI": 0.1358,
-    "Max query words": 314,
-    "Min query words": 5,
-}  # fmt: skip
+PUBLISHED: Mapping[str, float] = _WORDS["published"]
 """Table 2: numbers, and shares of the tasks and domains."""
 
 

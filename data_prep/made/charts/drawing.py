@@ -18,6 +18,7 @@ from data_prep.tables.cells import content_name, save_image
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from PIL.Image import Image
 
 
 Point = npt.NDArray[np.float64]
@@ -36,18 +37,25 @@ IMAGE_FOLDER = "images"
 
 def render(scene: ChartScene, style: Style) -> bytes:
     """Draw a scene as a PNG of at most 32 colours, ``style.width`` x ``style.height`` pixels."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
 
     figure = Figure(figsize=(style.width / DPI, style.height / DPI), dpi=DPI, facecolor=style.paper)
-    canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
     getattr(_Drawing(figure, scene, style), scene.kind)()
-    canvas.draw()
-    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     file = io.BytesIO()
-    picture.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", compress_level=9)
+    picture = picture_of(figure).quantize(32, dither=Image.Dither.NONE)
+    picture.save(file, "PNG", compress_level=9)
     return file.getvalue()
+
+
+def picture_of(figure: Figure) -> Image:
+    """Draw a figure as a picture without transparency."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 
 
 class _Drawing:

@@ -102,10 +102,9 @@ def plan_rows(
 ) -> Iterator[PlannedRow]:
     """Stream labelled examples for the task ``hieval-ea``.
 
-    Row ``i`` depends on the other arguments and ``i`` alone. Every four consecutive rows are a
-    group: they ask about one picture, or about two that a twin or contrast sets side by side. The
-    share ``twins`` of groups begins with a twin. ``name`` begins every id; other names give other
-    rows.
+    Every four consecutive rows are a group: they ask about one picture, or about two that a twin or
+    contrast sets side by side. The share ``twins`` of groups begins with a twin. ``name`` begins
+    every id; other names give other rows.
     """
     stream = _Stream(name, seed, wordings, twins)
     groups = (_Group(stream, number) for number in itertools.count())
@@ -148,8 +147,7 @@ def write_charts(
 
     Every picture is written once, under a hash of its content; rows name it relative to ``out``.
     ``files`` maps names (``train.jsonl``) to examples with their pictures, which are taken one by
-    one; ``source`` says what the rows were made from. Return the manifest. Raise ``CustosError`` if
-    files of these names lie there that did not come with a manifest.
+    one; ``source`` says what the rows were made from. Return the manifest.
     """
     check_replaceable(out, files)
     kinds: Counter[str] = Counter()

@@ -9,38 +9,23 @@ from __future__ import annotations
 from random import Random
 from typing import Literal
 
+from data_prep.made.words.wordings import words_of
+
 Language = Literal["en", "zh"]
 
-ONSETS = "b br d dr f g gr h k kl l m n p pr r s st t tr v w z sh ch".split()
-VOWELS = "a e i o u a e i o ai ea ou".split()
-CODAS = ["", "", "n", "r", "l", "s", "m", "k", "nd", "rn", "lt"]
-REAL_WORDS = "nine seven zero more none some like made same time here there these those".split()
-"""Words that syllables can make by chance and that would not read as a name."""
-PLACE_ENDINGS = ["", "", "", "ton", "mere", "ova", "burg", "ia", "stad", "wick", " Bay", " Hills"]
-ADJECTIVES = "Silver Broken Quiet Burning Distant Hollow Crimson Last Winter Golden Paper".split()
-NOUNS = "Harbour Lantern Orchard Mirror River Garden Compass Tower Feather Clock Bridge".split()
-MATERIALS = "tin copper oak clay wool glass paper bone cork silk".split()
-OBJECTS = "lanterns bells combs bowls ropes boxes hooks masks spoons drums".split()
 
-ZH_SURNAMES = "林周吴郑孙钱冯陈蒋沈韩杨朱秦许何吕施张孔曹严金魏陶姜谢邹章苏潘葛范彭鲁马方袁柳"
-ZH_GIVEN = "远舟清明文静书宁晓岚思齐若云子安海棠秋月青松立言知行景行慕白念慈承志雨桐星河"
-ZH_SOUNDS = "米拉托尔文卡维索林达贝罗纳格雷森帕洛迪加莫斯特兰奥塞伊芙泽凡科佩里乌萨"
-ZH_PLACE_HEADS = "青石云溪金沙白鹭长亭松风南屏碧潭红枫雁落星塘竹山梅岭银杏鹿鸣"
-ZH_PLACE_ENDINGS = "镇城港村湾"
-ZH_ADJECTIVES = "银色 破碎 安静 燃烧 遥远 空心 深红 最后 冬日 金色 纸上".split()
-ZH_NOUNS = "港湾 灯笼 果园 镜子 河流 花园 罗盘 高塔 羽毛 钟声 长桥".split()
-ZH_MATERIALS = "锡 铜 橡木 陶 羊毛 玻璃 纸 骨 软木 丝".split()
-ZH_OBJECTS = "灯笼 铃铛 梳子 碗 绳子 盒子 钩子 面具 勺子 鼓".split()
+def _draw(rng: Random, language: Language, table: str) -> str:
+    return str(rng.choice(words_of("names")[language][table]))
 
 
 def word(rng: Random, language: Language, syllables: int = 2) -> str:
     """Invent a single name: ``Tolven``, or its Chinese-sounding counterpart ``托尔文``."""
     if language == "zh":
-        return "".join(rng.sample(ZH_SOUNDS, syllables + 1))
+        return "".join(rng.sample(words_of("names")["zh"]["sounds"], syllables + 1))
     while True:
-        parts = [rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(syllables)]
-        name = "".join(parts) + rng.choice(CODAS)
-        if name not in REAL_WORDS:
+        parts = [_draw(rng, "en", "onsets") + _draw(rng, "en", "vowels") for _ in range(syllables)]
+        name = "".join(parts) + _draw(rng, "en", "codas")
+        if name not in words_of("names")["en"]["real_words"]:
             return name.capitalize()
 
 
@@ -48,10 +33,10 @@ def sibling(rng: Random, name: str, language: Language) -> str:
     """Invent a name that looks like ``name`` but ends in another syllable."""
     while True:
         if language == "zh":
-            changed = name[:-1] + rng.choice(ZH_GIVEN if len(name) < 4 else ZH_SOUNDS)
+            changed = name[:-1] + _draw(rng, "zh", "given" if len(name) < 4 else "sounds")
         else:
-            changed = name[: max(2, len(name) - 3)] + rng.choice(ONSETS) + rng.choice(VOWELS)
-            changed += rng.choice(CODAS)
+            ending = "".join(_draw(rng, "en", part) for part in ("onsets", "vowels", "codas"))
+            changed = name[: max(2, len(name) - 3)] + ending
         if changed != name and not changed.startswith(name) and not name.startswith(changed):
             return changed
 
@@ -62,33 +47,41 @@ def person(rng: Random, language: Language) -> tuple[str, str, str]:
     The middle name may be empty; a Chinese one always is.
     """
     if language == "zh":
-        return "".join(rng.sample(ZH_GIVEN, rng.choice((1, 2, 2)))), "", rng.choice(ZH_SURNAMES)
+        given = rng.sample(words_of("names")["zh"]["given"], rng.choice((1, 2, 2)))
+        return "".join(given), "", surname(rng)
     middle = word(rng, language, 2) if rng.random() < 0.4 else ""
     return word(rng, language, 2), middle, word(rng, language, rng.choice((2, 3)))
 
 
+def surname(rng: Random) -> str:
+    """Draw a Chinese surname."""
+    return _draw(rng, "zh", "surnames")
+
+
 def full_name(rng: Random, language: Language) -> str:
     """Invent a person who has no middle name."""
-    given, _, surname = person(rng, language)
-    return surname + given if language == "zh" else f"{given} {surname}"
+    given, _, family = person(rng, language)
+    return family + given if language == "zh" else f"{given} {family}"
 
 
 def town(rng: Random, language: Language) -> str:
     """Invent a town."""
     if language == "zh":
-        return "".join(rng.sample(ZH_PLACE_HEADS, 2)) + rng.choice(ZH_PLACE_ENDINGS)
-    return word(rng, language) + rng.choice(PLACE_ENDINGS)
+        name = "".join(rng.sample(words_of("names")["zh"]["place_heads"], 2))
+    else:
+        name = word(rng, language)
+    return name + _draw(rng, language, "place_endings")
 
 
 def title(rng: Random, language: Language) -> str:
     """Invent the title of a song, book or film, without an article or quotation marks."""
+    adjective = _draw(rng, language, "adjectives")
     if language == "zh":
-        return rng.choice(ZH_ADJECTIVES) + "的" + word(rng, "zh", 1) + rng.choice(ZH_NOUNS)
-    return f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)} of {word(rng, 'en')}"
+        return f"{adjective}的{word(rng, 'zh', 1)}{_draw(rng, 'zh', 'nouns')}"
+    return f"{adjective} {_draw(rng, 'en', 'nouns')} of {word(rng, 'en')}"
 
 
 def thing(rng: Random, language: Language) -> str:
     """Invent a kind of goods: ``tin lanterns``."""
-    if language == "zh":
-        return rng.choice(ZH_MATERIALS) + rng.choice(ZH_OBJECTS)
-    return f"{rng.choice(MATERIALS)} {rng.choice(OBJECTS)}"
+    gap = "" if language == "zh" else " "
+    return f"{_draw(rng, language, 'materials')}{gap}{_draw(rng, language, 'objects')}"

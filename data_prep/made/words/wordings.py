@@ -14,9 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeVar
 
-import yaml
-
-from judging.files.opening import load_yaml
+from judging.files.opening import shipped_yaml
 
 _FOLDER = Path(__file__).parent
 _HELD_OUT = {"train": False, "held_out": True}
@@ -49,13 +47,8 @@ T = TypeVar("T")
 
 @cache
 def words_of(maker: str) -> dict[str, Any]:
-    """Read what the file of a maker holds, such as ``hard``.
-
-    The tables are long, so libyaml reads them where PyYAML was built with it.
-    """
-    text = (_FOLDER / f"{maker}.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = load_yaml(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return content
+    """Read what the file of a maker holds, such as ``hard``."""
+    return shipped_yaml(_FOLDER / f"{maker}.yaml")
 
 
 def texts(written: str | list[str]) -> tuple[str, ...]:

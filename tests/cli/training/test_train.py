@@ -57,7 +57,7 @@ def folder(small: str, tmp_path: Path) -> Path:
     """A folder with 40 labelled rows and a recipe that has no data of its own yet."""
     rows = [example(i, question=f"Which river {i // 2}?") for i in range(40)]
     write_split(tmp_path / "rows.jsonl", rows)
-    values = recipe(Path("runs/tiny"), small).model_dump(mode="json")
+    values = {**recipe(Path("runs/tiny"), small).model_dump(mode="json"), "method": "focal"}
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
     return tmp_path
 

@@ -30,27 +30,9 @@ def test_the_recipe_names_it() -> None:
     assert _method(SECTIONS, "joint") == "joint"
 
 
-@pytest.mark.parametrize(
-    ("keys", "name"),
-    [
-        ({"loss": {"gamma": 1.0}}, "focal"),
-        ({"loss": {"unlikelihood": 0.1}}, "joint"),
-        ({"replay": {"rho": 1}}, "joint"),
-        ({"task": None}, "critique"),
-        ({"loss": {"margin": 0}}, "reward"),
-        ({"dpo": {"beta": 0.1}}, "dpo"),
-        ({"grpo": {}}, "grpo"),
-    ],
-)
-def test_keys_of_one_method_alone_name_it(keys: dict[str, Any], name: str) -> None:
-    """As the recipes of runs that earlier versions finished have them."""
-    assert _method({**SECTIONS, **keys}) == name
-
-
-@pytest.mark.parametrize("keys", [{}, {"loss": {}}, {"los": {}}, {"loss": {"gama": 1}}])
-def test_keys_of_several_or_of_none_ask_for_it(keys: dict[str, Any]) -> None:
+def test_a_recipe_without_one_asks_for_it() -> None:
     with pytest.raises(FieldError) as raised:
-        _method({**SECTIONS, **keys})
+        _method(SECTIONS)
     assert raised.value.field == "method"
     assert all(
         f"{name} (train/{way.script}.py)" in str(raised.value) for name, way in methods().items()

@@ -77,7 +77,6 @@ def test_overrides(path: Path, override: str, value: object) -> None:
         ("optim.lr=null", r"field 'optim\.lr': .*valid number, got null$"),
         ("adapter.modules=[x]", r"field 'adapter\.modules\.0': "),
         ("data.train=[]", r"field 'data\.train': .*at least 1 item"),
-        ("optim.micro_batch_size=4", r"field 'optim\.micro_batch_size': replaced by optim\.token"),
         ("optim.lr", r"'optim\.lr' is not of the form key\.path=value"),
         ("backbone.size=3", "override 'backbone.size=3': 'backbone' is not a section"),
         ("data.train=[", "not valid YAML"),
