@@ -333,10 +333,7 @@ def ranking_agreement(first: Ratings, second: Ratings, clusters: int) -> dict[st
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
     ``bradley_terry`` with the same ``clusters`` and seed are. Beside the estimate the result has
     ``ceiling`` of the second ranking and ``draws``, the resamples in which both rankings exist.
-    Raise ``CustosError`` if the models or the numbers of resamples differ.
     """
-    if first.names != second.names or len(first.resampled) != len(second.resampled):
-        raise CustosError("the rankings are not of the same models with as many resamples")
     value = float(kendall_tau_b(first.values, second.values))
     low, high = NO_INTERVAL
     if clusters > 1 and not np.isnan(value):
