@@ -185,7 +185,7 @@ def order_effects(
     given, swapped = _labels(in_given), _labels(in_swapped)
     merged = _labels([a and b and _merge(a, b) for a, b in zip(in_given, in_swapped, strict=True)])
     both = merged != UNSCORED
-    draw = (outcomes.clusters, seed)
+    clusters, draw = outcomes.clusters, (outcomes.clusters, seed)
     # The pair's second response is shown first when swapped, so its surplus is minus A's.
     given_bias, swapped_bias = surplus_of_a(given, human), -surplus_of_a(swapped, human)
     right = {"given": given == human, "swapped": swapped == human, "merged": merged == human}
@@ -198,13 +198,13 @@ def order_effects(
             "swapped": _mean_difference(swapped_bias, swapped != UNSCORED, *draw),
             "both": _mean_difference((given_bias + swapped_bias) / 2, both, *draw),
         },
-        "flip_rate": share(given != swapped, both, *draw),
-        "accuracy": {name: share(hits, both, *draw) for name, hits in right.items()},
+        "flip_rate": share(given != swapped, both, clusters),
+        "accuracy": {name: share(hits, both, clusters) for name, hits in right.items()},
         "merged_minus_given": _mean_difference(gain, both, *draw),
         "test": {
             "only_given_right": only_given,
             "only_merged_right": only_merged,
-            "p": sign_flip_p(gain[both], outcomes.clusters[both]),
+            "p": sign_flip_p(gain[both], clusters[both]),
         },
     }
 
