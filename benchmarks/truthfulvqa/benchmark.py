@@ -57,54 +57,7 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
-def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
-    """Measure accuracy by the published reading of options, and beside it by what answers state.
-
-    Items have ``category, subcategory, level, ground_truth``, ``set_id``, and either
-    ``extracted_answer`` or the ``response`` to read option and stated confidence from. Raise
-    ``CustosError`` if there are no items, or a field is missing or wrong; the error names the row
-    and the field.
-
-    The result is that of ``TruthfulVQA.table``, with nan for what does not exist:
-    ``level_variance`` (population variance) and ``cai`` unless all three levels occur. It also has
-    ``level_mean``, ``category_level_accuracies``, and ``ece`` of the stated confidences.
-    """
-    if not items:
-        raise CustosError("no items to measure: the data is empty")
-    truths = [read_truth(item, f"row {row}") for row, item in enumerate(items, 1)]
-    published, stated = [read_published(each) for each in items], [read_stated(i) for i in items]
-    sets = [item.get("set_id") for item in items]
-    keys = [(row, None) if key is None else (-1, key) for row, key in enumerate(sets)]
-    clusters = number_clusters(keys)
-    responses = [str(item.get("response") or "") for item in items]
-    # Of an answer without an option, no confidence counts.
-    confidence = [
-        None if option is None else extract_confidence(text)
-        for option, text in zip(published, responses, strict=True)
-    ]
-    rights = [
-        np.array([float(option == truth) for option, truth in zip(options, truths, strict=True)])
-        for options in (published, stated)
-    ]
-    numbers = np.array([np.nan if each is None else each for each in confidence])
-    intervals = _accuracies(items, rights[0], clusters)
-    intervals["as_stated"] = _accuracies(items, rights[1], clusters)
-    intervals["ece"] = calibration_error(numbers, rights[0], clusters)
-    if intervals["ece"]["n"]:
-        names = [str(cluster) for cluster in clusters.tolist()]
-        right = rights[0].astype(bool).tolist()
-        intervals["calibration"] = measure_stated_confidence(confidence, right, names)
-    return {
-        **values(intervals),
-        "intervals": intervals,
-        "n": len(items),
-        "unreadable": published.count(None),
-        "unreadable_as_stated": stated.count(None),
-        "read_differently": sum(p != s for p, s in zip(published, stated, strict=True)),
-    }
-
-
-def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[str, Any]:
+def _accuracies(items: Sequence[Item], right: Mask, clusters: Ints) -> dict[str, Any]:
     """Estimate accuracies by part, and their summaries over the levels."""
     parts: dict[str, dict[str, Mask]] = {}
     for name in DIVISIONS:
@@ -291,14 +244,47 @@ class TruthfulVQA(Benchmark):
         under shorter names. An answer without a readable option is wrong, as there, and counted in
         ``unreadable``; so is one that was cut off before its end. ``as_stated`` has the same
         figures for the options that answers state, and ``read_differently`` counts the answers that
-        the two read differently. Rows that share a ``set_id`` are one cluster.
+        the two read differently. ``level_variance`` (of the population) and ``cai`` exist only if
+        all three levels occur. Rows that share a ``set_id`` are one cluster. Raise ``CustosError``
+        if there are no rows, or a field is missing or wrong; the error names row and field.
         """
-        measured = without_nan(measure_levels(rows))
-        covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
-        # The names that these tables had before stay, for scripts that read them.
-        before = {name: measured[key] for name, key in DIVISIONS.items()}
-        table: dict[str, Any] = {**measured, **covered, **before}
-        return table
+        if not rows:
+            raise CustosError("no items to measure: the data is empty")
+        truths = [read_truth(row, f"row {number}") for number, row in enumerate(rows, 1)]
+        published, stated = list(map(read_published, rows)), list(map(read_stated, rows))
+        sets = [row.get("set_id") for row in rows]
+        keys = [(number, None) if key is None else (-1, key) for number, key in enumerate(sets)]
+        clusters = number_clusters(keys)
+        responses = [str(row.get("response") or "") for row in rows]
+        # Of an answer without an option, no confidence counts.
+        confidence = [
+            None if option is None else extract_confidence(text)
+            for option, text in zip(published, responses, strict=True)
+        ]
+        right, right_as_stated = (
+            np.array([option == truth for option, truth in zip(options, truths, strict=True)])
+            for options in (published, stated)
+        )
+        numbers = np.array([np.nan if each is None else each for each in confidence])
+        intervals = _accuracies(rows, right, clusters)
+        intervals["as_stated"] = _accuracies(rows, right_as_stated, clusters)
+        intervals["ece"] = calibration_error(numbers, right, clusters)
+        if intervals["ece"]["n"]:
+            names = [str(cluster) for cluster in clusters.tolist()]
+            measured = measure_stated_confidence(confidence, right.tolist(), names)
+            intervals["calibration"] = measured
+        intervals = without_nan(intervals)
+        figures = values(intervals)
+        return {
+            **figures,
+            "intervals": intervals,
+            "unreadable": published.count(None),
+            "unreadable_as_stated": stated.count(None),
+            "read_differently": sum(p != s for p, s in zip(published, stated, strict=True)),
+            **coverage(rows, len(rows) - published.count(None), len(rows)),
+            # The names that these tables had before stay, for scripts that read them.
+            **{name: figures[key] for name, key in DIVISIONS.items()},
+        }
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Lay out accuracies by level and category, and calibration where it is known."""
