@@ -377,6 +377,11 @@ def answerer_of(example: LabelledExample) -> str | None:
     return None if is_empty(answerer) else str(answerer)
 
 
+def correct_labels(outcomes: Outcomes) -> list[int]:
+    """List the indices of the labels whose score is Correct."""
+    return [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
+
+
 def rank_answerers(
     outcomes: Outcomes, answerers: Sequence[str | None], seed: int = 0
 ) -> dict[str, Any] | None:
@@ -391,7 +396,7 @@ def rank_answerers(
     two systems or more than :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
-    correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
+    correct = correct_labels(outcomes)
     if not 2 <= len(names) <= MAX_ANSWERERS or not correct:
         return None
     # By system: whether an item is its, people call it Correct, the judge does. [n, 3 m]
