@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +249,7 @@ class SimpleVQA(Benchmark):
             for language, part in counted["by_language"].items()
         }
 
-        def figures(parts: Mapping[Any, Any], names: Sequence[str], *metrics: str) -> MeasuredRow:
+        def figures(parts: Mapping[Any, Any], names: Iterable[str], *metrics: str) -> MeasuredRow:
             found = [parts.get(part, {}) for part in names]
             return tuple(percent(part.get(metric)) for part in found for metric in metrics)
 
