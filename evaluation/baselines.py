@@ -196,15 +196,16 @@ def parse_number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def shared_token_f1(text: str, reference: str) -> float:
-    """Compute the harmonic mean of token precision and recall; two empty texts have 1."""
-    return nearest_f1(text, (reference,))
-
-
 def nearest_f1(text: str, references: Sequence[str]) -> float:
-    """Compute the largest :func:`shared_token_f1` of a text and a reference; 0 without any."""
+    """Compute the largest F1 of the tokens of a text and of a reference; 0 without references.
+
+    It is the harmonic mean of precision and recall; two empty texts have 1.
+    """
     tokens, each_wanted = _tokens(text), map(_tokens, references)
-    return max((_f1(len(tokens & w), len(tokens), len(w)) for w in each_wanted), default=0.0)
+    return max(
+        (2 * len(tokens & w) / (len(tokens) + len(w)) if tokens or w else 1.0 for w in each_wanted),
+        default=0.0,
+    )
 
 
 def _tokens(text: str) -> set[tuple[str, int]]:
@@ -215,10 +216,6 @@ def _tokens(text: str) -> set[tuple[str, int]]:
         tokens.add((token, counts[token]))
         counts[token] += 1
     return tokens
-
-
-def _f1(shared: int, num_tokens: int, num_wanted: int) -> float:
-    return 2 * shared / (num_tokens + num_wanted) if num_tokens or num_wanted else 1.0
 
 
 Matches = tuple[Sequence[bool], Sequence[bool]]

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.intervals import NO_INTERVAL, Floats, Ints, Mask, cluster_sums
+from evaluation.intervals import (
+    NO_INTERVAL,
+    Floats,
+    Ints,
+    Mask,
+    cluster_sums,
+    student_quantile,
+)
 from evaluation.metrics import ratio
 
 ECE_BINS = 15
@@ -187,8 +194,6 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     turn gives, in one step of Newton's method: a sandwich variance is too small where few clusters
     decide the slope. There is none if one decides it alone. Arguments as :func:`chance_band`.
     """
-    from scipy.stats import t  # slow to import, and most commands need none
-
     known = np.flatnonzero(~np.isnan(confidence))
     stated = np.clip(confidence[known], SUREST, 1 - SUREST)
     design = np.stack([np.ones(len(known)), np.log(stated / (1 - stated))], axis=1)
@@ -214,6 +219,7 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     estimate = {**none, "value": float(fitted[1])}
     if groups > 2 and np.linalg.det(left).min() > SUREST * np.linalg.det(curvature):
         moves = np.linalg.solve(left, scores[:, :, None])[:, 1, 0]
-        half = float(t.ppf(0.975, groups - 2) * np.sqrt(np.sum(moves**2) * (groups - 1) / groups))
+        error = np.sqrt(np.sum(moves**2) * (groups - 1) / groups)
+        half = float(student_quantile(groups - 2, 0.975) * error)
         estimate |= {"low": estimate["value"] - half, "high": estimate["value"] + half}
     return estimate

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from evaluation.intervals import (
     percentile_interval,
     resample_clusters,
     sign_flip_p,
+    student_quantile,
     weight_chunks,
     wilson_interval,
 )
@@ -118,8 +120,6 @@ class Draws:
         return {"value": point, "low": low, "high": high, "n": int(n)}
 
     def _studentised(self, value: Sums, point: float, is_difference: bool) -> Interval:
-        from scipy.special import stdtrit  # slow to import, and most commands need none
-
         clusters = len(self.sums)
         if clusters < 2 or math.isnan(point):
             return NO_INTERVAL
@@ -141,7 +141,7 @@ class Draws:
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = distance[exists] / errors[exists]
         scaled = np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf)
-        most = MOST_QUANTILES * float(stdtrit(clusters - 1, 0.975))
+        most = MOST_QUANTILES * float(student_quantile(clusters - 1, 0.975))
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
         below, above = min(below, 0.0) * error, max(above, 0.0) * error  # it holds its value
         if is_difference:
@@ -185,10 +185,8 @@ class Draws:
 
 def _least_quantile(squares: Floats) -> float:
     """Compute how many errors away an interval's ends are at least, where few clusters move it."""
-    from scipy.special import stdtrit  # slow to import, and most commands need none
-
     movers = float(squares.sum() ** 2 / np.sum(squares**2))
-    return float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
+    return float(student_quantile(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
 
 
 def value_interval(value: float, samples: Floats, clusters: int) -> Interval:
@@ -212,41 +210,45 @@ def few_clusters_stretch(clusters: int) -> float:
     That is Student's quantile over the normal one, and ``sqrt(C / (C - 1))``, by which resamples of
     ``C`` clusters spread too little.
     """
-    from scipy.special import stdtrit  # slow to import, and most commands need none
-
-    return float(stdtrit(clusters - 1, 0.975)) / Z_95 * math.sqrt(clusters / (clusters - 1))
+    quantile = float(student_quantile(clusters - 1, 0.975))
+    return quantile / Z_95 * math.sqrt(clusters / (clusters - 1))
 
 
 def mean(
     values: Floats,
-    among: Mask,
+    among: Mask | None,
     clusters: Ints,
     seed: int = 0,
     *,
     bounds: tuple[float, float] = UNBOUNDED,
-    is_rate: bool = False,
     is_difference: bool = False,
 ) -> dict[str, Any]:
-    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``.
+    """Estimate the mean over all items, or those in ``among``; nan without any. Shapes ``[n]``.
 
     ``bounds`` are the smallest and largest value of an item; the rest as in ``Draws.estimate``.
     """
-    columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
-    draws = Draws.of(columns[among], clusters[among], seed)
-    if is_rate:
-        return draws.rate(share_of_columns(0, 1), lambda sums: sums[..., 1])
-    n = float(among.sum())
-    return draws.estimate(share_of_columns(0, 1), n, bounds, is_difference=is_difference)
+    columns, clusters = _with_ones(values, among, clusters)
+    draws = Draws.of(columns, clusters, seed)
+    ratio_of = share_of_columns(0, 1)
+    return draws.estimate(ratio_of, len(columns), bounds, is_difference=is_difference)
+
+
+def share(hits: Mask | Floats, among: Mask | None, clusters: Ints) -> dict[str, Any]:
+    """Estimate the share of all items, or of those in ``among``, that are hits. Shapes ``[n]``."""
+    draws = Draws.of(*_with_ones(hits, among, clusters))
+    return draws.rate(share_of_columns(0, 1), itemgetter((..., 1)))
+
+
+def _with_ones(values: Mask | Floats, among: Mask | None, clusters: Ints) -> tuple[Floats, Ints]:
+    """Lay out the chosen values, each beside a 1, ``[m, 2]``, and their clusters."""
+    chosen = np.ones(len(values), dtype=bool) if among is None else among
+    columns = np.stack([values[chosen], np.ones(chosen.sum())], axis=1)
+    return columns.astype(np.float64), clusters[chosen]
 
 
 def share_of_columns(hits: int, items: int) -> Sums:
     """Make the function that divides one column of the sums by another one."""
     return lambda sums: ratio(sums[..., hits], sums[..., items])
-
-
-def share(hits: Mask, among: Mask, clusters: Ints, seed: int = 0) -> dict[str, Any]:
-    """Estimate the share of the items in ``among`` that are in ``hits``. Arguments as ``mean``."""
-    return mean(hits.astype(np.float64), among, clusters, seed, is_rate=True)
 
 
 def without_nan(value: Any) -> Any:
@@ -327,12 +329,10 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     differ: 150 such items leave out a loss of 2 points, 100 do not. Differences are those of the
     second judge less the first, -1, 0 or 1. Shapes ``[n]``.
     """
-    from scipy.special import stdtrit  # slow to import, and most commands need none
-
     mean, changed, effective, freedom = _summary(differences, clusters)
     if not freedom > 0:
         return -1.0, 1.0
-    quantile = float(stdtrit(freedom, 1 - LEVEL))
+    quantile = float(student_quantile(freedom, 1 - LEVEL))
     low, high = -1.0, mean
     while high - low > PRECISION:
         loss = (low + high) / 2
@@ -340,7 +340,7 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
         low, high = (loss, high) if is_rejected else (low, loss)
     spread = changed - mean**2
     error = np.sqrt(max(spread, 1 / effective) / effective)  # as if one item at least had changed
-    return low, float(min(1.0, (quantile + stdtrit(freedom, POWER)) * error))
+    return low, float(min(1.0, (quantile + student_quantile(freedom, POWER)) * error))
 
 
 def loss_within_p(differences: Floats, clusters: Ints, margin: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -210,17 +210,23 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
     Graubard 1998). No end lies nearer than that of no hits, or no misses, on the same clusters: one
     hit more can only raise what the rate may be. Shapes ``[...]``; one cluster gives nan.
     """
-    from scipy.special import stdtrit  # slow to import, and most commands need none
-
     spread = found.clusters > 1
     freedom = np.where(spread, found.clusters - 1, np.nan)
-    per_item = (stdtrit(np.maximum(n - 1, freedom), 0.975) / stdtrit(freedom, 0.975)) ** 2 * n
+    quantile = student_quantile(freedom, 0.975)
+    per_item = (student_quantile(np.maximum(n - 1, freedom), 0.975) / quantile) ** 2 * n
     # A cluster with nearly all items leaves nothing, and an interval from 0 to 1.
     per_item = np.where(spread, np.maximum(per_item, TINY), np.nan)
     effective = np.maximum(per_item / found.effect, TINY)
     low, high = wilson_bounds(rate, effective)
     _, at_least = wilson_bounds(np.zeros_like(rate), per_item / found.assumed)
     return np.minimum(low, 1 - at_least), np.maximum(high, at_least), effective
+
+
+def student_quantile(freedom: Any, share: float) -> Any:
+    """Compute the quantile of Student's t for numbers of degrees of freedom, of any shape."""
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
+    return stdtrit(freedom, share)
 
 
 def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> Interval:

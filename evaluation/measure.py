@@ -18,7 +18,13 @@ from evaluation.calibration_error import (
     expected_calibration_error,
 )
 from evaluation.estimate import Draws
-from evaluation.intervals import NO_INTERVAL, Floats, Ints, cluster_standard_error
+from evaluation.intervals import (
+    NO_INTERVAL,
+    Floats,
+    Ints,
+    cluster_standard_error,
+    student_quantile,
+)
 from evaluation.outcomes import Outcomes
 from judging.types import LabelledExample, score_of, type_of
 
@@ -301,12 +307,12 @@ def error_types(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(type_of, labels))))
 
 
-def measure_error_types(outcomes: Outcomes, seed: int = 0) -> dict[str, dict[str, Any]]:
+def measure_error_types(outcomes: Outcomes) -> dict[str, dict[str, Any]]:
     """Compute, per error type, the share of its items whose type the judge names (HiEval, Table 5).
 
     The judge's score does not matter.
     """
-    draws = TallyDraws.of(outcomes, seed)
+    draws = TallyDraws.of(outcomes)
 
     def recall_of(name: str) -> Metric:
         def has_type(label: str) -> bool:
@@ -380,8 +386,6 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     ``mean``, ``std``, and ``low`` and ``high`` of the 95 % interval. The last three are ``None``
     for a single run.
     """
-    from scipy import stats  # slow to import, and most commands need none
-
     runs = []
     for report in reports:
         before = (report.get("calibration") or {}).get("before", {})
@@ -402,7 +406,7 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
         if count > 1:
             smallest, largest = table[name.removesuffix(BEFORE)].bounds
             std = float(np.std(values, ddof=1))
-            half = float(stats.t.ppf(0.975, count - 1)) * std / math.sqrt(count)
+            half = float(student_quantile(count - 1, 0.975)) * std / math.sqrt(count)
             low, high = max(smallest, mean - half), min(largest, mean + half)
             found |= {"std": std, "low": low, "high": high}
         statistics[name] = found

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from evaluation.intervals import Floats, Ints, Mask, number_clusters
 from evaluation.metrics import UNSCORED
-from judging.errors import CustosError, FieldError, errors_at
+from judging.errors import CustosError, errors_at
 from judging.files.records import read_records, write_records
 from judging.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task, labels_of, worth_under
@@ -81,17 +81,12 @@ def question_numbers(examples: Sequence[LabelledExample]) -> Ints:
 def gather(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], labels: Sequence[str]
 ) -> Outcomes:
-    """Line up examples and one judge's verdicts on them, over every label that occurs.
+    """Line up examples and one judge's verdicts on them, over labels that :func:`label_set` lists.
 
-    Raise ``CustosError`` if their numbers, order or ids differ, there are none, or a label of
-    people is not in ``labels``, which :func:`label_set` lists.
+    Raise ``CustosError`` if their numbers, order or ids differ, or there are none.
     """
     check_aligned(examples, verdicts)
     index = {label: number for number, label in enumerate(labels)}
-    for example in examples:
-        if full_label(example) not in index:
-            fault = f"'{full_label(example)}' is not one of {', '.join(labels)}"
-            raise FieldError("label", fault, f"example '{example.id}'")
     probabilities = np.full((len(verdicts), len(labels)), np.nan)
     for row, verdict in enumerate(verdicts):
         if verdict.probabilities:
@@ -182,11 +177,7 @@ def describe_reason(reason: Mapping[str, Any]) -> str:
 def save_evaluation(
     folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> None:
-    """Write ``examples.jsonl`` and ``verdicts.jsonl``, row by row in the same order.
-
-    Raise ``CustosError`` if there is not one verdict per example, in the same order.
-    """
-    check_aligned(examples, verdicts)
+    """Write ``examples.jsonl`` and ``verdicts.jsonl``, row by row in the same order."""
     write_records(folder / EXAMPLES, examples)
     write_records(folder / VERDICTS, verdicts)
 

@@ -13,7 +13,6 @@ PROGRAMS = {
     "scoring_speed": "cost",
     "service_load": "cost",
     "soak": "service",
-    "training_speed": "cost",
 }
 """Every program and its folder."""
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import yaml
+
 from benchmarks.framework.estimates import Estimate
 from benchmarks.framework.files import (
     Row,
@@ -24,6 +26,7 @@ from benchmarks.framework.files import (
 from clients.messages import Decoding
 from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
+from judging.files.opening import load_yaml
 from judging.registry import Registry
 from judging.types import JudgeRequest, Verdict
 
@@ -51,6 +54,25 @@ class PublishedTable:
     """Columns that are the axes of a radar picture."""
     note: str = ""
     """Explanation of what the table holds and what its columns mean, in whole sentences."""
+
+
+def read_paper(
+    name: str, rows: Mapping[str, Mapping[str, PaperRow]] | None = None
+) -> tuple[tuple[PublishedTable, ...], tuple[Row, ...]]:
+    """Read ``benchmarks/published/NAME.yaml``: the tables of a paper, and items of our own.
+
+    ``rows`` are those of the tables, by source, that the file gives none.
+    """
+    path = Path(__file__).parents[1] / "published" / f"{name}.yaml"
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = load_yaml(path.read_text(encoding="utf-8"), loader)
+    tables = []
+    for fields in content["tables"]:
+        figures = fields.pop("rows", None) or (rows or {}).get(fields["source"], {})
+        lists = {key: tuple(fields[key]) for key in ("columns", "radar") if key in fields}
+        by_name = {row: tuple(cells) for row, cells in figures.items()}
+        tables.append(PublishedTable(**{**fields, **lists, "rows": by_name}))
+    return tuple(tables), tuple(content["example"])
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from evaluation.correction.judged import (
     parse_errors,
     read_errors,
 )
-from evaluation.correction.scores import SAMPLING_PROBABILITY, Rate, UnknownSampling, corrected_rate
+from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, cluster_sums, number_clusters, resample_clusters
 from evaluation.metrics import confusion_matrix, ratio
@@ -76,9 +76,6 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     def column(by_id: Mapping[str, float]) -> Floats:
         return np.array([by_id.get(score.id, np.nan) for score in scored])
 
-    def in_unit(rate: Rate) -> dict[str, float]:
-        return {**{end: full * getattr(rate, end) for end in ("value", "low", "high")}, "n": rate.n}
-
     rate = corrected_rate(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         column(human) / full,
@@ -86,7 +83,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
         probabilities=column(drawn) if drawn else None,
         groups=number_clusters([score.cluster for score in scored]),
     )
-    raw, by_people = in_unit(rate.raw), in_unit(rate.corrected)
+    raw, by_people = rate.raw.as_json(full), rate.corrected.as_json(full)
     corrected: dict[str, Any] = without_nan(
         {
             "metric": items.measure,
@@ -94,7 +91,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
             "raw": raw,
             "corrected": by_people,
             "added_width": added_width(raw, by_people),
-            "labelled": in_unit(rate.labelled),
+            "labelled": rate.labelled.as_json(full),
             "power": rate.power,
             "sensitivity": rate.sensitivity,
             "specificity": rate.specificity,

@@ -149,7 +149,7 @@ class Tournament:
             _, results, clusters = _decided(of_both, (both[judge] for _, both in kept))
             ratings.append(bradley_terry(results, clusters))
         is_same = np.array([first == second for _, (first, second) in kept])
-        same_outcome = share(is_same, np.ones_like(is_same), clusters)
+        same_outcome = share(is_same, None, clusters)
         ours, theirs = ratings
         agreement = ranking_agreement(ours, theirs, len(np.unique(clusters)))
         cleaned: dict[str, Any] = without_nan(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
+from benchmarks.framework.base import (
+    Benchmark,
+    ItemScore,
+    MeasuredRow,
+    PaperRow,
+    benchmark,
+    read_paper,
+)
 from benchmarks.framework.estimates import (
     OVERALL,
     Ratio,
@@ -28,7 +35,6 @@ from benchmarks.framework.files import (
     store_verdicts,
     stored_verdicts,
 )
-from benchmarks.simplevqa import published_rows as paper
 from benchmarks.simplevqa.item import (
     ATOMIC,
     ATOMIC_GIVEN,
@@ -46,6 +52,8 @@ from benchmarks.simplevqa.item import (
     verdict_name,
 )
 from clients.messages import Decoding
+from data_prep.construction.steps.simplevqa import DOMAINS, TASKS
+from data_prep.construction.steps.simplevqa import PUBLISHED as STATISTICS
 from judging.errors import CustosError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -80,24 +88,16 @@ _FORMS = {
 }
 _HINT = {"english": "Known: {question} {fact}", "chinese": "已知：{question}{fact}"}
 _VERDICT_NAMES = {form: verdict_name() if form == ORIGIN else f"simplevqa {form}" for form in FORMS}
+BY_TASK = "Table 3 (%): overall, then F by task"
+BY_DOMAIN = "Table 4 (%): by language, then F by domain"
+CFQ = "Table 5 (%): accuracy on the 569 CFQ items"
+BLIND = "Table 6 (%): without the picture"
+_SHARES = tuple(round(100 * STATISTICS[code], 2) for code in (*TASKS, *DOMAINS))
+_TABLE_2: Mapping[str, Mapping[str, PaperRow]] = {
+    "Table 2: items": {name: (number,) for name, number in STATISTICS.items() if number >= 1},
+    "Table 2 (%): shares of tasks and domains": {"share of the items": _SHARES},
+}
 _CAUSES = ("did not see", "did not know", "neither saw nor knew", "saw and knew")
-
-EXAMPLE: tuple[Row, ...] = (
-    {
-        "data_id": "1",
-        "language": "EN",
-        "question": "Who is shown?",
-        "answer": "Ada Lovelace",
-        "response": "That is Ada Lovelace.",
-    },
-    {
-        "data_id": "2",
-        "language": "CN",
-        "question": "图中是哪座山？",
-        "answer": "泰山",
-        "response": "这是华山。",
-    },
-)
 
 
 @benchmark
@@ -108,14 +108,13 @@ class SimpleVQA(Benchmark):
     summary = "short factual visual questions, Chinese and English"
     headline = "CO"
     tasks = ("simplevqa",)
-    published = paper.PUBLISHED
-    example = EXAMPLE
+    published, example = read_paper("simplevqa", _TABLE_2)
     grade_fields = ("judge_res", "cfq")
     item_id = "data_id"
     image_field = "image"
     styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")
     decodings = {"published": Decoding()}
-    facets = {"vqa_category.task_category": paper.TASKS, "language": ()}
+    facets = {"vqa_category.task_category": tuple(TASKS), "language": ()}
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items with their categories decoded."""
@@ -250,7 +249,7 @@ class SimpleVQA(Benchmark):
             for language, part in counted["by_language"].items()
         }
 
-        def figures(parts: Mapping[Any, Any], names: Sequence[str], *metrics: str) -> MeasuredRow:
+        def figures(parts: Mapping[Any, Any], names: Iterable[str], *metrics: str) -> MeasuredRow:
             found = [parts.get(part, {}) for part in names]
             return tuple(percent(part.get(metric)) for part in found for metric in metrics)
 
@@ -259,18 +258,18 @@ class SimpleVQA(Benchmark):
 
         rows: dict[str, MeasuredRow] = {}
         if table[WITHOUT_IMAGE]:
-            rows[paper.BLIND] = overall("CO", "IN", "NA", "CGA")
+            rows[BLIND] = overall("CO", "IN", "NA", "CGA")
             # Without the picture, only a question with its subject given can be asked.
             cfq = (None, None, cfq[-1]) if cfq else ()
         else:
-            by_task = figures(counted["by_task"], paper.TASKS, "F")
-            rows[paper.BY_TASK] = (*overall("CO", "NA", "IN", "CGA", "F"), *by_task)
+            by_task = figures(counted["by_task"], TASKS, "F")
+            rows[BY_TASK] = (*overall("CO", "NA", "IN", "CGA", "F"), *by_task)
             by_language = figures(languages, ("chinese", "english"), "CO", "CGA", "F")
-            rows[paper.BY_DOMAIN] = (
+            rows[BY_DOMAIN] = (
                 *by_language,
-                *figures(counted["by_domain"], paper.DOMAINS, "F"),
+                *figures(counted["by_domain"], DOMAINS, "F"),
             )
-        rows |= {paper.CFQ: cfq} if cfq else {}
+        rows |= {CFQ: cfq} if cfq else {}
         return {source: {name: row} for source, row in rows.items()}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:

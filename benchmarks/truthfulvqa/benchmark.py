@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark, read_paper
 from benchmarks.framework.estimates import coverage, measure_stated_confidence, percent, values
 from benchmarks.framework.files import Row, is_cut_off, missing_fields
 from clients.messages import Decoding
@@ -57,54 +57,7 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
-def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
-    """Measure accuracy by the published reading of options, and beside it by what answers state.
-
-    Items have ``category, subcategory, level, ground_truth``, ``set_id``, and either
-    ``extracted_answer`` or the ``response`` to read option and stated confidence from. Raise
-    ``CustosError`` if there are no items, or a field is missing or wrong; the error names the row
-    and the field.
-
-    The result is that of ``TruthfulVQA.table``, with nan for what does not exist:
-    ``level_variance`` (population variance) and ``cai`` unless all three levels occur. It also has
-    ``level_mean``, ``category_level_accuracies``, and ``ece`` of the stated confidences.
-    """
-    if not items:
-        raise CustosError("no items to measure: the data is empty")
-    truths = [read_truth(item, f"row {row}") for row, item in enumerate(items, 1)]
-    published, stated = [read_published(each) for each in items], [read_stated(i) for i in items]
-    sets = [item.get("set_id") for item in items]
-    keys = [(row, None) if key is None else (-1, key) for row, key in enumerate(sets)]
-    clusters = number_clusters(keys)
-    responses = [str(item.get("response") or "") for item in items]
-    # Of an answer without an option, no confidence counts.
-    confidence = [
-        None if option is None else extract_confidence(text)
-        for option, text in zip(published, responses, strict=True)
-    ]
-    rights = [
-        np.array([float(option == truth) for option, truth in zip(options, truths, strict=True)])
-        for options in (published, stated)
-    ]
-    numbers = np.array([np.nan if each is None else each for each in confidence])
-    intervals = _accuracies(items, rights[0], clusters)
-    intervals["as_stated"] = _accuracies(items, rights[1], clusters)
-    intervals["ece"] = calibration_error(numbers, rights[0], clusters)
-    if intervals["ece"]["n"]:
-        names = [str(cluster) for cluster in clusters.tolist()]
-        right = rights[0].astype(bool).tolist()
-        intervals["calibration"] = measure_stated_confidence(confidence, right, names)
-    return {
-        **values(intervals),
-        "intervals": intervals,
-        "n": len(items),
-        "unreadable": published.count(None),
-        "unreadable_as_stated": stated.count(None),
-        "read_differently": sum(p != s for p, s in zip(published, stated, strict=True)),
-    }
-
-
-def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[str, Any]:
+def _accuracies(items: Sequence[Item], right: Mask, clusters: Ints) -> dict[str, Any]:
     """Estimate accuracies by part, and their summaries over the levels."""
     parts: dict[str, dict[str, Mask]] = {}
     for name in DIVISIONS:
@@ -210,119 +163,6 @@ BY_CATEGORY = "Figure 3d (%): accuracy by category"
 BY_CELL = "Figure 3d (%): accuracy by category (S1 to S8) and level (L1 to L3)"
 CALIBRATION = "Figure 4a: calibration error of stated confidence"
 
-_RANGE = "1440.7 to 1368.8"
-"""The paper gives this range for four models together."""
-
-# The paper prints no table of models: their accuracies are on its project's page. What its text and
-# figures state of models is here. Table 3 is a rubric, and Table 4 lists models.
-PUBLISHED = (
-    PublishedTable(
-        BY_LEVEL,
-        ("overall", "level 1", "level 2", "level 3"),
-        {"mean of more than 50 models": (None, 81.85, 55.37, 44.96)},
-        ranked_by="overall",
-        note="Share of right options. Questions mislead more from level to level. The paper states "
-        "no accuracy over all levels.",
-    ),
-    PublishedTable(
-        OVER_LEVELS,
-        ("mean", "variance"),
-        {"most models": ("0.68 to 0.79", "0.01 to 0.03")},
-        ranked_by="mean",
-        note="Mean and variance of the three accuracies at levels 1 to 3, as shares.",
-    ),
-    PublishedTable(
-        BY_CATEGORY,
-        CATEGORIES,
-        {},
-        radar=CATEGORIES,
-        note="The paper's text has no figures of its heat map: all rows are measured here.",
-    ),
-    PublishedTable(
-        BY_CELL,
-        (
-            "overall",
-            *(
-                f"S{number} L{level}"
-                for number in range(1, len(CATEGORIES) + 1)
-                for level in (1, 2, 3)
-            ),
-        ),
-        {},
-        ranked_by="overall",
-        note="; ".join(f"S{number}: {name}" for number, name in enumerate(CATEGORIES, 1))
-        + ". All rows are measured here.",
-    ),
-    PublishedTable(
-        CALIBRATION,
-        ("ECE",),
-        {"Qwen2.5-VL-72B": (0.188,), "QVQ-72B": (0.325,), "chat models": ("0.16 to 0.25",)},
-        note="Expected calibration error: how far stated confidence is from accuracy, in bins of "
-        "equal width. The lower, the better.",
-    ),
-    PublishedTable(
-        "Figure 4b: points of accuracy that step-by-step prompts cost",
-        ("points",),
-        {"five chat models": ("2.8 to 8.3",)},
-    ),
-    PublishedTable(
-        "Section 4.2, normalised LAL over the levels",
-        ("LAL",),
-        {"QVQ-72B": (0.89,), "Mulberry-Qwen2-VL-7B": (0.71,), "Kimi-VL-A3B-Thinking": (0.53,)},
-        note="LAL: logit advantage loss from an easier level to a harder one.",
-    ),
-    PublishedTable(
-        "Table 1: judges of pairs",
-        ("accuracy (%)", "kappa", "FPR", "self-consistency", "ECE"),
-        {
-            "GPT-4o-Vision": (57.0, 0.32, 0.52, 0.20, 0.26),
-            "Gemini-1.5-Pro-Vision": (63.8, 0.37, 0.36, 0.10, 0.21),
-            "Claude-3-5-Sonnet-Vision": (59.5, 0.35, 0.41, 0.13, 0.28),
-            "Qwen2.5-VL-72B-Instruct": (52.2, 0.23, 0.48, 0.15, 0.25),
-            "TruthfulJudge (ours)": (88.4, 0.79, 0.12, 0.19, 0.11),
-        },
-        ranked_by="accuracy (%)",
-        note="Kappa: agreement with people beyond chance. FPR: false-positive rate. ECE: expected "
-        "calibration error.",
-    ),
-    PublishedTable(
-        "Table 2 (%): accuracy of kinds of judges",
-        ("BT", "Critique-S", "Pure-L", "Critique-L"),
-        {"Original": (47.8, 43.7, 54.9, 54.2), "Fine-tuned": (72.1, 55.8, 57.5, 88.4)},
-        note="BT: a reward (Bradley-Terry). Critique-S: a critique, then a score. Pure-L: a label "
-        "alone. Critique-L: a critique, then a label.",
-    ),
-    PublishedTable(
-        "Figure 5 (%): wins of GPT-4o over Qwen2.5-VL-72B",
-        ("GPT-4o", "Qwen2.5-VL-72B"),
-        {
-            "Gemini-1.5-Pro": (40.4, 59.6),
-            "people": (51.4, 48.6),
-            "TruthfulJudge": ("ahead by 0.6", None),
-        },
-    ),
-    PublishedTable(
-        "Section 5.4: agreement with people on wins",
-        ("agreement",),
-        {"TruthfulJudge": ("0.89 to 0.91",)},
-    ),
-    PublishedTable(
-        "Appendix E.4: open-ended answers",
-        ("Elo",),
-        {
-            "Claude-3.5-Sonnet": (1618.5,),
-            "Qwen2.5-VL-72B-Instruct": (1613.3,),
-            "GPT-4o": (1581.2,),
-            "Qwen2-VL-7B-GRPO": (1531.0,),
-            "LLaVA-Mistral-7B": (1512.1,),
-            "LLaVA-1.5": (_RANGE,),
-            "Gemini-2.5-Pro-Exp": (_RANGE,),
-            "InternVL2.5-38B": (_RANGE,),
-            "QVQ-72B": (_RANGE,),
-        },
-    ),
-)
-
 DECODINGS = {
     "chat": Decoding(temperature=0.0, top_p=1.0, max_tokens=4096),
     "api": Decoding(temperature=0.0, top_p=1.0, max_tokens=4096),
@@ -335,29 +175,6 @@ DECODINGS = {
 """Table 5: sampling by group of models. ``chat`` are the open models without long reasoning, and
 ``llama-cot`` also LlamaV-o1 and VisualThinker-R1-Zero."""
 
-EXAMPLE: tuple[Row, ...] = (
-    {
-        "question_id": "1",
-        "category": "Contextual Bias",
-        "subcategory": "colour",
-        "level": 1,
-        "question": "What stands on the table?",
-        "options": ["a cup", "a vase"],
-        "answer": "A",
-        "response": "(A)",
-    },
-    {
-        "question_id": "2",
-        "category": "Contextual Bias",
-        "subcategory": "colour",
-        "level": 2,
-        "question": "Which fruit lies next to the knife?",
-        "options": ["none", "a pear"],
-        "answer": "A",
-        "response": "(B)",
-    },
-)
-
 
 @benchmark
 class TruthfulVQA(Benchmark):
@@ -366,8 +183,7 @@ class TruthfulVQA(Benchmark):
     name = "truthfulvqa"
     summary = "multiple choice under misleading questions and false premises"
     headline = "accuracy"
-    published = PUBLISHED
-    example = EXAMPLE
+    published, example = read_paper("truthfulvqa")
     item_id = "question_id"
     image_field = "image"
     hub_split = "validation"
@@ -428,14 +244,47 @@ class TruthfulVQA(Benchmark):
         under shorter names. An answer without a readable option is wrong, as there, and counted in
         ``unreadable``; so is one that was cut off before its end. ``as_stated`` has the same
         figures for the options that answers state, and ``read_differently`` counts the answers that
-        the two read differently. Rows that share a ``set_id`` are one cluster.
+        the two read differently. ``level_variance`` (of the population) and ``cai`` exist only if
+        all three levels occur. Rows that share a ``set_id`` are one cluster. Raise ``CustosError``
+        if there are no rows, or a field is missing or wrong; the error names row and field.
         """
-        measured = without_nan(measure_levels(rows))
-        covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
-        # The names that these tables had before stay, for scripts that read them.
-        before = {name: measured[key] for name, key in DIVISIONS.items()}
-        table: dict[str, Any] = {**measured, **covered, **before}
-        return table
+        if not rows:
+            raise CustosError("no items to measure: the data is empty")
+        truths = [read_truth(row, f"row {number}") for number, row in enumerate(rows, 1)]
+        published, stated = list(map(read_published, rows)), list(map(read_stated, rows))
+        sets = [row.get("set_id") for row in rows]
+        keys = [(number, None) if key is None else (-1, key) for number, key in enumerate(sets)]
+        clusters = number_clusters(keys)
+        responses = [str(row.get("response") or "") for row in rows]
+        # Of an answer without an option, no confidence counts.
+        confidence = [
+            None if option is None else extract_confidence(text)
+            for option, text in zip(published, responses, strict=True)
+        ]
+        right, right_as_stated = (
+            np.array([option == truth for option, truth in zip(options, truths, strict=True)])
+            for options in (published, stated)
+        )
+        numbers = np.array([np.nan if each is None else each for each in confidence])
+        intervals = _accuracies(rows, right, clusters)
+        intervals["as_stated"] = _accuracies(rows, right_as_stated, clusters)
+        intervals["ece"] = calibration_error(numbers, right, clusters)
+        if intervals["ece"]["n"]:
+            names = [str(cluster) for cluster in clusters.tolist()]
+            measured = measure_stated_confidence(confidence, right.tolist(), names)
+            intervals["calibration"] = measured
+        intervals = without_nan(intervals)
+        figures = values(intervals)
+        return {
+            **figures,
+            "intervals": intervals,
+            "unreadable": published.count(None),
+            "unreadable_as_stated": stated.count(None),
+            "read_differently": sum(p != s for p, s in zip(published, stated, strict=True)),
+            **coverage(rows, len(rows) - published.count(None), len(rows)),
+            # The names that these tables had before stay, for scripts that read them.
+            **{name: figures[key] for name, key in DIVISIONS.items()},
+        }
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Lay out accuracies by level and category, and calibration where it is known."""

@@ -19,7 +19,6 @@ from evaluation.attacks.rows import (
     SearchSummary,
     Share,
     StabilityRow,
-    SuffixSearch,
     attack_rows,
     largest_pool,
     measure_share,
@@ -37,7 +36,6 @@ from evaluation.report.text import markdown_templates
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import write_json, write_records
-from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -447,22 +445,3 @@ class AttackPlan:
             seed=self.seed,
             versions=versions(),
         )
-
-
-def run_attacks(
-    judge: Judge,
-    examples: Sequence[LabelledExample],
-    options: AttackOptions | None = None,
-    *,
-    command: str = "",
-) -> AttackReport:
-    """Attack a judge of ``hieval-qs`` and report how often it is fooled.
-
-    Raise ``NothingScored`` if no row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
-    """
-    plan = AttackPlan.of(examples, options or AttackOptions())
-    verdicts = list(judge.grade(plan.requests, progress=False))
-    alone = [verdict for request in plan.alone for verdict in judge.grade([request])]
-    search = SuffixSearch(judge.grade, plan.suffixes)
-    searched = [search.attack(example) for example in plan.searched]
-    return plan.report(verdicts, alone, searched, command=command)

@@ -248,8 +248,7 @@ def _compare_with_people(
     compared: dict[str, Any] = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
     compared |= {"advantage": None, "cross_entropy": None}
     for name, ((of_a, of_b), of_rows) in figures.items():
-        all_rows = np.ones(len(of_rows), dtype=bool)
-        difference = mean(of_b - of_a, all_rows, of_rows, seed, is_difference=True)
+        difference = mean(of_b - of_a, None, of_rows, seed, is_difference=True)
         both = {"a": float(of_a.mean()), "b": float(of_b.mean()), "difference": difference}
         compared[name] = both
     return compared

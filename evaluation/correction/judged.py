@@ -66,8 +66,8 @@ class JudgedRate:
 
         ``scale`` is what a rate of 1 is in the unit of the figures.
         """
-        corrected = None if self.corrected is None else _scaled(self.corrected, scale)
-        raw = _scaled(self.raw, scale)
+        corrected = None if self.corrected is None else self.corrected.as_json(scale)
+        raw = self.raw.as_json(scale)
         return {
             "raw": raw,
             "corrected": corrected,
@@ -79,10 +79,6 @@ class JudgedRate:
 def added_width(raw: Mapping[str, float], corrected: Mapping[str, float]) -> float:
     """Compute by how much the interval of a corrected rate is wider than that of the raw one."""
     return (corrected["high"] - corrected["low"]) - (raw["high"] - raw["low"])
-
-
-def _scaled(rate: Rate, scale: float) -> dict[str, float]:
-    return {**{end: scale * getattr(rate, end) for end in ("value", "low", "high")}, "n": rate.n}
 
 
 def error_rates(

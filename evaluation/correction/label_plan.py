@@ -27,6 +27,7 @@ from evaluation.intervals import (
     cluster_sums,
     design,
     design_bounds,
+    student_quantile,
     wilson_half_width,
 )
 from judging.verdicts.calibration import CHANCE
@@ -109,7 +110,7 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
     ``changed`` the share of rows on which just one of the two judges is right. The correlation is
     that of the difference.
     """
-    from scipy.special import ndtr, stdtrit  # slow to import, and most commands need none
+    from scipy.special import ndtr  # slow to import, and most commands need none
 
     def is_enough(questions: Floats) -> Mask:
         n = questions * shape.rows
@@ -121,7 +122,7 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
         for _ in range(30):
             middle = (low + high) / 2
             scores = np.array([tango_score(mean, changed, -margin) for mean in middle])
-            is_rejected = scores * np.sqrt(effective) > stdtrit(freedom, 1 - LEVEL)
+            is_rejected = scores * np.sqrt(effective) > student_quantile(freedom, 1 - LEVEL)
             low, high = np.where(is_rejected, low, middle), np.where(is_rejected, middle, high)
         power = ndtr(-high / np.sqrt(max(changed, PRECISION) / effective))
         return np.asarray((power >= POWER) & (found.clusters > 1))
@@ -190,15 +191,14 @@ def expected_half_widths(
     of the judge's labels with people's, guessed or estimated. Without a ``shape``, items share no
     questions.
     """
-    from scipy.special import stdtrit  # slow to import, and most commands need none
-
     shape = shape or Questions()
     guess, share = np.full(np.shape(labels), rate), labels / items
     questions = items / shape.rows * (1 - (1 - share) ** shape.rows)
     found = shape.design(questions, labels * min(rate, 1 - rate), share)
     freedom = np.maximum(found.clusters - 1, PRECISION)
-    student = (stdtrit(np.maximum(labels - 1, freedom), 0.975) / stdtrit(freedom, 0.975)) ** 2
-    effective = labels * student / found.effect
+    quantile = student_quantile(freedom, 0.975)
+    ratio = student_quantile(np.maximum(labels - 1, freedom), 0.975) / quantile
+    effective = labels * ratio**2 / found.effect
     of_all = share * (1 + (shape.alike - 1) * shape.correlation)
     explained = correlation**2 * (1 - share) / (of_all + 1 - share)
     remaining = np.minimum(variance_ratio(explained, guess, effective, found.clusters), 1)

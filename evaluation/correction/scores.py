@@ -104,6 +104,11 @@ class Rate(NamedTuple):
     high: float
     n: int
 
+    def as_json(self, scale: float = 1.0) -> dict[str, float]:
+        """List the fields as plain values; ``scale`` is what a rate of 1 is in their unit."""
+        ends = {name: scale * getattr(self, name) for name in ("value", "low", "high")}
+        return {**ends, "n": self.n}
+
 
 @dataclass(frozen=True)
 class CorrectedRate:

@@ -21,8 +21,7 @@ from evaluation.estimate import Draws, mean, share, share_of_columns
 from evaluation.intervals import Floats, Ints, number_clusters, sign_flip_p
 from evaluation.measure import METRICS, Metric, TallyDraws
 from evaluation.metrics import UNSCORED
-from evaluation.outcomes import Outcomes, gather
-from judging.errors import CustosError, FieldError
+from evaluation.outcomes import gather
 from judging.types import LabelledExample, Pass, Verdict
 
 Order = Literal["given", "swapped"]
@@ -91,10 +90,8 @@ def measure_pairs(
     agreement with ties counted (``accuracy_ties_counted``): ``ece_model``, ``ece_stated`` and
     ``ece_stated_equal_width``. That of a published judge is of the confidence that it states, so
     the bins of the last are those of Guo et al. (2017), which the paper cites.
-
-    Raise ``CustosError`` if a label is none of the three, or examples and verdicts do not line up.
     """
-    outcomes = gather_pairs(examples, verdicts)
+    outcomes = gather(examples, verdicts, PAIR_LABELS)
     draws = TallyDraws.of(outcomes, seed)
     in_words = [verdict.stated_confidence for verdict in verdicts]
     stated = np.array([np.nan if value is None else value for value in in_words])
@@ -115,22 +112,6 @@ def measure_pairs(
     }
 
 
-def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Outcomes:
-    """Line up pairs as arrays over ``PAIR_LABELS``; errors as :func:`measure_pairs`."""
-    records: tuple[LabelledExample | Verdict, ...] = (*examples, *verdicts)
-    for record in records:
-        if record.label is not None and record.label not in PAIR_LABELS:
-            side = "example" if isinstance(record, LabelledExample) else "verdict"
-            wrong = f"'{record.label}' is not one of {', '.join(PAIR_LABELS)}"
-            fault = f"{wrong}: only pairwise verdicts can be measured here"
-            raise FieldError("label", fault, f"{side} '{record.id}'")
-    for example in examples:
-        if len(example.responses) != 2:
-            fault = f"a pair has two, this has {len(example.responses)}"
-            raise FieldError("responses", fault, f"example '{example.id}'")
-    return gather(examples, verdicts, PAIR_LABELS)
-
-
 def self_consistency(
     runs: Sequence[Sequence[str | None]], groups: Sequence[Hashable]
 ) -> dict[str, Any]:
@@ -139,23 +120,18 @@ def self_consistency(
     The entropy is that of the observed shares, so that it grows with ``k``: compare figures of the
     same ``k`` only. The paper's is 5, at temperature .7 and top_p .95; it states no unit. An item
     that any run left without a label (``None``) is left out. Labels are by item, then run:
-    ``[n][k]``; items of one group are resampled together. Raise ``CustosError`` unless all items
-    have the same two or more runs.
+    ``[n][k]``; items of one group are resampled together. All have the same two or more runs.
     """
-    sizes = sorted({len(labels) for labels in runs})
-    if len(sizes) != 1 or sizes[0] < 2:
-        raise CustosError(
-            f"runs per item: {sizes or 'none'}: give every item the same number, at least two"
-        )
+    k = len(runs[0])
     index = {label: i for i, label in enumerate(dict.fromkeys(x for item in runs for x in item))}
     counts = np.zeros((len(runs), len(index)))
     for row, labels in enumerate(runs):
         np.add.at(counts[row], [index[label] for label in labels], 1)
     complete = np.array([None not in labels for labels in runs])
-    entropy = special.entr(counts / sizes[0]).sum(axis=1)
+    entropy = special.entr(counts / k).sum(axis=1)
     clusters = number_clusters(groups)
-    bounds = (0.0, math.log(sizes[0]))  # all runs differ
-    return {**mean(entropy, complete, clusters, bounds=bounds), "runs": sizes[0]}
+    bounds = (0.0, math.log(k))  # all runs differ
+    return {**mean(entropy, complete, clusters, bounds=bounds), "runs": k}
 
 
 def mapped_back(judge_pass: Pass) -> dict[str, float]:
@@ -201,17 +177,15 @@ def order_effects(
     included; ``accuracy`` with ties counted (``given``, ``swapped``, ``merged``); and
     ``merged_minus_given``. ``test`` is between the given order alone and both merged
     (``only_given_right``, ``only_merged_right``, ``p`` by ``intervals.sign_flip_p``).
-
-    Raise ``CustosError`` if a label is not a pair's, or examples and verdicts do not line up.
     """
-    outcomes = gather_pairs(examples, verdicts)
+    outcomes = gather(examples, verdicts, PAIR_LABELS)
     human = outcomes.human
     in_given = order_posteriors(verdicts, "given")
     in_swapped = order_posteriors(verdicts, "swapped")
     given, swapped = _labels(in_given), _labels(in_swapped)
     merged = _labels([a and b and _merge(a, b) for a, b in zip(in_given, in_swapped, strict=True)])
     both = merged != UNSCORED
-    draw = (outcomes.clusters, seed)
+    clusters, draw = outcomes.clusters, (outcomes.clusters, seed)
     # The pair's second response is shown first when swapped, so its surplus is minus A's.
     given_bias, swapped_bias = surplus_of_a(given, human), -surplus_of_a(swapped, human)
     right = {"given": given == human, "swapped": swapped == human, "merged": merged == human}
@@ -224,13 +198,13 @@ def order_effects(
             "swapped": _mean_difference(swapped_bias, swapped != UNSCORED, *draw),
             "both": _mean_difference((given_bias + swapped_bias) / 2, both, *draw),
         },
-        "flip_rate": share(given != swapped, both, *draw),
-        "accuracy": {name: share(hits, both, *draw) for name, hits in right.items()},
+        "flip_rate": share(given != swapped, both, clusters),
+        "accuracy": {name: share(hits, both, clusters) for name, hits in right.items()},
         "merged_minus_given": _mean_difference(gain, both, *draw),
         "test": {
             "only_given_right": only_given,
             "only_merged_right": only_merged,
-            "p": sign_flip_p(gain[both], outcomes.clusters[both]),
+            "p": sign_flip_p(gain[both], clusters[both]),
         },
     }
 
@@ -255,14 +229,14 @@ def verbosity_effect(
     """Measure how far the judge leans to longer responses beyond people.
 
     Only scored pairs count whose responses differ in length (characters, without surrounding
-    space). Arguments and errors as :func:`order_effects`.
+    space).
 
     ``preference`` is the share of pairs given to the longer response, ties half, by the judge minus
     by people. ``longer_against_people`` is, among pairs where people chose the shorter, the share
     where the judge chose the longer; ``shorter_against_people`` the reverse, and ``difference`` the
     former minus the latter.
     """
-    outcomes = gather_pairs(examples, verdicts)
+    outcomes = gather(examples, verdicts, PAIR_LABELS)
     lengths = np.array([[len(text.strip()) for text in example.answers] for example in examples])
     uneven = outcomes.scored & (lengths[:, 0] != lengths[:, 1])
     a_is_longer = lengths[:, 0] > lengths[:, 1]

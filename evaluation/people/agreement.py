@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.estimate import Draws, mean, without_nan
+from evaluation.estimate import Draws, mean, share, without_nan
 from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import UNSCORED, accuracy, cohen_kappa, ratio
 from evaluation.outcomes import full_label, question_numbers
@@ -268,12 +268,11 @@ def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
 
     The interval is that of a mean; where all shares are 0 or 1, or show no spread, that of a rate.
     """
-    all_rows = np.ones(len(shares), dtype=bool)
     if np.any((shares > 0) & (shares < 1)):
-        estimate = mean(shares, all_rows, clusters, seed, bounds=(0.0, 1.0))
+        estimate = mean(shares, None, clusters, seed, bounds=(0.0, 1.0))
         if not np.isnan(estimate["low"]):
             return estimate
-    return mean(shares, all_rows, clusters, seed, is_rate=True)
+    return share(shares, None, clusters)
 
 
 def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:

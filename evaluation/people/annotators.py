@@ -105,7 +105,7 @@ def alternative_annotator_test(
     people: dict[str, dict[str, Any]] = {}
     for duel in found:
         if n := len(duel.rows):
-            advantage = share(duel.judge > 0, np.ones(n, dtype=bool), duel.clusters, seed)
+            advantage = share(duel.judge > 0, None, duel.clusters)
             people[duel.name] = {"n": n, "advantage": advantage, "p": None, "wins": None}
     result: dict[str, Any] = {
         "epsilon": epsilon,
@@ -127,10 +127,9 @@ def alternative_annotator_test(
     wins = sum(people[duel.name]["wins"] for duel in tested)
     published = false_discovery_control(by_rows, method="by") <= FALSE_DISCOVERIES
     values, clusters = advantage_by_row(tested, num_rows)
-    all_rows = np.ones(len(values), dtype=bool)
-    estimate = mean(values, all_rows, clusters, seed, bounds=(0.0, 1.0))
+    estimate = mean(values, None, clusters, seed, bounds=(0.0, 1.0))
     if np.isnan(estimate["low"]):  # the judge is as near on all rows, or on none
-        estimate = mean(values, all_rows, clusters, seed, is_rate=True)
+        estimate = share(values, None, clusters)
     return result | {
         "wins": wins,
         "winning_rate": wins / len(tested),
@@ -306,17 +305,16 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
     people, judge = people.take(known), judge.take(known)
     shares, clusters = people.counts / people.num_people[:, None], people.clusters
     chances = np.maximum(judge.probabilities, SMALLEST)
-    all_rows = np.ones(len(shares), dtype=bool)
     own = -np.sum(shares * np.log(np.maximum(shares, SMALLEST)), axis=1)
     of_judge = -np.sum(chances * np.log(chances), axis=1)
     commonest = shares == shares.max(axis=1, keepdims=True)
     agrees = commonest[np.arange(len(shares)), judge.predicted]
     unanimous = shares.max(axis=1) == 1
-    columns = [all_rows, own, of_judge, own**2, of_judge**2, own * of_judge]
+    columns = [np.ones(len(own)), own, of_judge, own**2, of_judge**2, own * of_judge]
     moments = Draws.of(np.stack(columns, axis=1).astype(np.float64), clusters, seed)
     parts = {
         name: {
-            "agreement": share(agrees, rows, clusters, seed),
+            "agreement": share(agrees, rows, clusters),
             "confidence": mean(judge.confidence, rows, clusters, seed, bounds=(0.0, 1.0)),
         }
         for name, rows in (("unanimous", unanimous), ("split", ~unanimous))
@@ -326,9 +324,9 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
     squares = np.sum((judge.probabilities - shares) ** 2, axis=1)
     return {
         "n": len(shares),
-        "cross_entropy": mean(crossed, all_rows, clusters, seed, bounds=(0.0, math.inf)),
-        "entropy": mean(own, all_rows, clusters, seed, bounds=(0.0, math.log(shares.shape[1]))),
-        "brier": mean(squares, all_rows, clusters, seed, bounds=(0.0, 2.0)),
+        "cross_entropy": mean(crossed, None, clusters, seed, bounds=(0.0, math.inf)),
+        "entropy": mean(own, None, clusters, seed, bounds=(0.0, math.log(shares.shape[1]))),
+        "brier": mean(squares, None, clusters, seed, bounds=(0.0, 2.0)),
         "entropy_correlation": moments.estimate(_correlation, len(shares), (-1.0, 1.0)),
         **parts,
     }

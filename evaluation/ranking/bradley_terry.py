@@ -333,10 +333,7 @@ def ranking_agreement(first: Ratings, second: Ratings, clusters: int) -> dict[st
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
     ``bradley_terry`` with the same ``clusters`` and seed are. Beside the estimate the result has
     ``ceiling`` of the second ranking and ``draws``, the resamples in which both rankings exist.
-    Raise ``CustosError`` if the models or the numbers of resamples differ.
     """
-    if first.names != second.names or len(first.resampled) != len(second.resampled):
-        raise CustosError("the rankings are not of the same models with as many resamples")
     value = float(kendall_tau_b(first.values, second.values))
     low, high = NO_INTERVAL
     if clusters > 1 and not np.isnan(value):
@@ -380,6 +377,11 @@ def answerer_of(example: LabelledExample) -> str | None:
     return None if is_empty(answerer) else str(answerer)
 
 
+def correct_labels(outcomes: Outcomes) -> list[int]:
+    """List the indices of the labels whose score is Correct."""
+    return [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
+
+
 def rank_answerers(
     outcomes: Outcomes, answerers: Sequence[str | None], seed: int = 0
 ) -> dict[str, Any] | None:
@@ -394,7 +396,7 @@ def rank_answerers(
     two systems or more than :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
-    correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
+    correct = correct_labels(outcomes)
     if not 2 <= len(names) <= MAX_ANSWERERS or not correct:
         return None
     # By system: whether an item is its, people call it Correct, the judge does. [n, 3 m]

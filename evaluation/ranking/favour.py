@@ -20,11 +20,9 @@ from evaluation.intervals import (
     share_of_flips,
     sign_flips,
 )
-from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
-from evaluation.ranking.bradley_terry import MAX_ANSWERERS
-from judging.types import score_of
+from evaluation.ranking.bradley_terry import MAX_ANSWERERS, correct_labels
 
 SHOWN = 0.05
 """Largest p-value, corrected for the number of systems, at which a system is called favoured or
@@ -66,10 +64,10 @@ def favour(
     """
     rows = outcomes.scored & np.array([each is not None for each in answerers], dtype=bool)
     groups = _systems(compress(answerers, rows))
-    if not groups or not _correct(outcomes):
+    if not groups or not correct_labels(outcomes):
         return None
     kept = outcomes.take(rows)
-    judge, people = (np.isin(side, _correct(kept)) for side in (kept.predicted, kept.human))
+    judge, people = (np.isin(side, correct_labels(kept)) for side in (kept.predicted, kept.human))
     words = FAMILY_WORDS[family] if family else ()
     own = [name for name in groups if any(word in name.lower() for word in words)]
 
@@ -112,10 +110,10 @@ def favour_change(
     """
     rows = np.array([each is not None for each in answerers], dtype=bool)
     groups = _systems(compress(answerers, rows))
-    if not groups or not _correct(first):
+    if not groups or not correct_labels(first):
         return None
     of_first, of_second = (
-        np.isin(side.predicted[rows], _correct(side)) for side in (first, second)
+        np.isin(side.predicted[rows], correct_labels(side)) for side in (first, second)
     )
     figures = differences_from_others(of_second, of_first, groups, first.clusters[rows])
     return {"systems": _most_favoured_first(figures)}
@@ -213,10 +211,6 @@ def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> 
         "low": value - reach(np.where(weights > 0, low, high)),
         "high": value + reach(np.where(weights > 0, high, low)),
     }
-
-
-def _correct(outcomes: Outcomes) -> list[int]:
-    return [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
 
 
 def _systems(answerers: Iterable[str | None]) -> dict[str, Mask]:

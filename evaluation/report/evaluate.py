@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from evaluation.outcomes import check_aligned, check_labels, full_label
+from evaluation.outcomes import check_labels, full_label
 from evaluation.people.agreement import FIRST, SECOND, commonest, labels_by_person, side_of_judge
 from judging.errors import CustosError
 from judging.files.csv_rows import write_spreadsheet
@@ -174,9 +174,8 @@ def find_disagreements(
     """Find the rows on which the judge differs from people, the most confident first.
 
     It does if it gave a label that is not that of the row, or not the only one that most people
-    gave. Raise ``CustosError`` if examples and verdicts do not line up.
+    gave.
     """
-    check_aligned(examples, verdicts)
     rows = []
     for example, verdict in zip(examples, verdicts, strict=True):
         if verdict.label is not None:

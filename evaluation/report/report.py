@@ -134,7 +134,7 @@ def build_report(
         "items_per_second": len(examples) / seconds if seconds else None,
         "metrics": measured,
         "per_class": per_class(total),
-        "error_types": measure_error_types(judge, seed),
+        "error_types": measure_error_types(judge),
         "error_rates": error_rates(examples, verdicts),
         "pairs": pairs,
         "self_consistency": {
@@ -161,7 +161,7 @@ def build_report(
         "calibration": _calibration(examples, judge, uncalibrated, labels, seed),
         "risk_coverage": risk_coverage(judge),
         "abstention": risk
-        and abstention(judge, np.array([v.needs_review for v in verdicts]), risk, seed),
+        and abstention(judge, np.array([v.needs_review for v in verdicts]), risk),
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
         "unscored": unscored_reasons(verdicts),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
@@ -246,9 +246,7 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def abstention(
-    outcomes: Outcomes, needs_review: Mask, risk: float, seed: int = 0
-) -> dict[str, Any]:
+def abstention(outcomes: Outcomes, needs_review: Mask, risk: float) -> dict[str, Any]:
     """Measure the verdicts that are kept at a stated risk, those that need no review.
 
     ``kept`` is their share of all items, ``error`` the share of wrong ones among them. ``level`` is
@@ -256,9 +254,8 @@ def abstention(
     and else ``not shown``, or ``nothing kept``.
     """
     kept = outcomes.scored & ~needs_review
-    everything = np.ones(len(outcomes), dtype=bool)
-    of_all = share(kept, everything, outcomes.clusters, seed)
-    error = share(~outcomes.right, kept, outcomes.clusters, seed)
+    of_all = share(kept, None, outcomes.clusters)
+    error = share(~outcomes.right, kept, outcomes.clusters)
     if not error["n"]:
         level = "nothing kept"
     elif error["high"] < risk:
@@ -326,7 +323,7 @@ def _baseline(judge: Outcomes, baseline: Outcomes, seed: int) -> dict[str, Any]:
     paired = paired_accuracies(of_judge.tolist(), of_baseline.tolist(), judge.clusters[both], seed)
     return {
         **measure(baseline, seed=seed),
-        "error_types": measure_error_types(baseline, seed),
+        "error_types": measure_error_types(baseline),
         "gain": paired["difference"],
         "p": paired["p"],
         "judge_only_right": int((of_judge & ~of_baseline).sum()),

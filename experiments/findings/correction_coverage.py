@@ -1,7 +1,6 @@
 """Corrected rates and rankings: how often each keeps its promise.
 
-Part of ``python -m experiments interval_coverage``. ``before`` is the judged figure as it stands: a
-judged ranking was taken for people's.
+Part of ``python -m experiments interval_coverage``.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import numpy as np
 from scipy.special import expit
 
 from evaluation.correction.judged import judged_rate, measure_errors
-from evaluation.intervals import Floats, Ints, Mask, percentile_interval, resample_clusters
+from evaluation.intervals import Floats, Ints, Mask, resample_clusters
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,
     MatchResults,
-    bradley_terry,
     fit_strengths,
     order_probabilities,
     win_matrix,
@@ -53,21 +51,20 @@ class Judging(NamedTuple):
         called = alike(clusters, self.likeness, rng) < np.where(people, *self.errors)
         return people, called, clusters
 
-    def coverage(self, draws: int, rng: np.random.Generator) -> tuple[list[bool], list[bool]]:
-        """Return in which draws the raw and the corrected interval hold the rate.
+    def coverage(self, draws: int, rng: np.random.Generator) -> list[bool]:
+        """Tell in which draws the corrected interval holds the rate.
 
         The judge is measured on as many questions of another rate.
         """
-        before, now = [], []
+        held = []
         for _ in range(draws):
             elsewhere = self._replace(rate=MEASURED_RATE).draw(rng)
             known = {"r": measure_errors("Correct", *elsewhere)}
             _, called, clusters = self.draw(rng)
             found = judged_rate(called.astype(np.float64), clusters, ["r"] * len(called), known)
-            before.append(found.raw.low <= self.rate <= found.raw.high)
             corrected = found.corrected
-            now.append(corrected is not None and corrected.low <= self.rate <= corrected.high)
-        return before, now
+            held.append(corrected is not None and corrected.low <= self.rate <= corrected.high)
+        return held
 
 
 def _judged(draws: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -81,7 +78,7 @@ def _judged(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     ):
         questions, rows, rate, errors, _ = setting
         name = f"{questions} questions, {rows} rows, rate {rate:g}, errors {errors}"
-        yield promise_row("interval of a judged rate", name, ".95", *setting.coverage(draws, rng))
+        yield promise_row("interval of a judged rate", name, ".95", setting.coverage(draws, rng))
 
 
 def draw_matches(
@@ -117,42 +114,39 @@ def draw_matches(
 
 def match_coverage(
     draws: int, rng: np.random.Generator
-) -> tuple[list[bool], list[bool], list[float], list[bool]]:
+) -> tuple[list[bool], list[float], list[bool]]:
     """Draw models and tournaments of them, and estimate people's ranking of each.
 
-    Return whether each interval of a rating holds the true one, of the judge's rating and of the
-    corrected one; how likely people's order was said to be the judge's; and whether it was. Draws
-    in which the judge ties models are left out of the last two.
+    Return whether each interval of a corrected rating holds the true one; how likely people's order
+    was said to be the judge's; and whether it was. Draws in which the judge ties models are left
+    out of the last two.
     """
-    before, held, said, came = list[bool](), list[bool](), list[float](), list[bool]()
+    held, said, came = list[bool](), list[float](), list[bool]()
     for _ in range(draws):
         truth, leaning = rng.normal(0, 0.6, 4), rng.normal(0, 1, 4)
         results, people, clusters = draw_matches(rng, truth, leaning, 100)
         found = rank_by_people(results, people, clusters)
         ratings = RATING_MEAN + (truth - truth.mean()) / LOG_ODDS_PER_POINT
-        drawn = bradley_terry(results, clusters).resampled
-        for number, (name, rating) in enumerate(zip(results.names, ratings, strict=True)):
-            low, high = percentile_interval(drawn[:, number])
-            before.append(low <= rating <= high)
+        for name, rating in zip(results.names, ratings, strict=True):
             corrected = found["models"][name]
             held.append(corrected["low"] <= rating <= corrected["high"])
         if found["same_order"] is not None:
             judged = fit_strengths(win_matrix(results), penalised=True)
             said.append(found["same_order"])
             came.append(bool((np.argsort(judged) == np.argsort(truth)).all()))
-    return before, held, said, came
+    return held, said, came
 
 
 def _rankings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
-    before, held, said, came = match_coverage(max(2, draws // 2), rng)
+    held, said, came = match_coverage(max(2, draws // 2), rng)
     setting = "4 models, 100 questions, people decided 30 %"
-    yield promise_row("interval of a rating corrected by people", setting, ".95", before, held)
+    yield promise_row("interval of a rating corrected by people", setting, ".95", held)
     for low, high in ((0.0, 0.5), (0.5, 0.9), (0.9, 1.0)):
         among = (np.array(said) >= low) & (np.array(said) < high)
         if among.any():
             wanted = f"{np.mean(np.array(said)[among]):.2f}"
             promise = f"people's order is the judge's, said with {low:g} to {high:g}"
-            yield promise_row(promise, setting, wanted, [True], np.array(came)[among].tolist())
+            yield promise_row(promise, setting, wanted, np.array(came)[among].tolist())
 
 
 def _systems(draws: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -170,7 +164,7 @@ def _systems(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 came.append(np.argmax(judged) == np.argmax(truth))
         setting = f"3 systems, {questions} questions with people's labels"
         wanted = f"{np.mean(said):.2f}" if said else "-"
-        yield promise_row("people's best is the judge's", setting, wanted, [True], came or [True])
+        yield promise_row("people's best is the judge's", setting, wanted, came or [True])
 
 
 def simulate_corrections(draws: int, seed: int) -> list[Row]:

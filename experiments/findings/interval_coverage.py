@@ -2,11 +2,10 @@
 
 python -m experiments interval_coverage --out runs/coverage.json
 
-Three parts. Rows that share questions (``question_coverage``): the intervals and tests of a report,
-as they were before and as they are now. Judged rates and rankings (``correction_coverage``), as
-they stand and corrected. Judge-corrected scores: per setting (accuracy and asymmetry
-of the judge, rate of people's labels, number of labels, how the labelled items were picked, how
-items depend on each other) many benchmarks are drawn and corrected.
+Three parts. Rows that share questions (``question_coverage``): the intervals and tests of a report.
+Judged rates and rankings, corrected (``correction_coverage``). Judge-corrected scores: per setting
+(accuracy and asymmetry of the judge, rate of people's labels, number of labels, how the labelled
+items were picked, how items depend on each other) many benchmarks are drawn and corrected.
 Accuracy is balanced, the mean of sensitivity and specificity: at a rate of .9 a plain accuracy of
 .9 is what a judge that always says 1 has, and no method can use that one.
 

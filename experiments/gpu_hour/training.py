@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from experiments.cost.training_steps import Trained, run_steps
 from experiments.gpu_hour.figures import (
     ABSENT,
     LARGE,
@@ -25,6 +24,7 @@ from experiments.gpu_hour.figures import (
     made_rows,
     random_weights,
 )
+from experiments.gpu_hour.trl_steps import Trained, run_steps
 from judging.errors import CustosError
 from judging.files.records import write_records
 from train.setup.recipe import find_recipe, read_values
@@ -73,10 +73,10 @@ def trl(hour: Hour, part: str) -> Iterator[Figure]:
     adapter = read_values(find_recipe(RECIPE))["adapter"]
     shape = (adapter["r"], adapter["alpha"], adapter["dropout"])
     trained = Trained(random_weights(hour, LARGE), *shape, CHECKPOINTING[part])
-    what: dict[str, Any] = {**sizes, "settings": _one_device(), "trained": trained}
+    file = _rows_file(hour, length)
     for passes in PASSES_OF_TRL:
         try:
-            report = run_steps("TRL", _rows_file(hour, length), passes=passes, **what)
+            report = run_steps(file, trained, passes=passes, settings=_one_device(), **sizes)
             break
         except subprocess.CalledProcessError:
             yield Figure(f"{passes} passes a step", "did not end")

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from PIL import Image
 from scipy.stats import binomtest
 
-from benchmarks.chartom.benchmark import ANSWERS, HMI, JUSTIFICATION, MIND_ERROR, MODELS
+from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR, MODELS
 from benchmarks.chartom.item import ChartomItem, acceptable_interval, hmi
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.correction import corrected_score
@@ -26,7 +27,12 @@ from judging.types import Verdict
 from tests.cli.bench.made_up import read, run, write
 
 CHARTOM = get_benchmark("chartom")
-[TABLE_1] = [table for table in CHARTOM.published if table.source == HMI]
+TABLE_1, TABLE_2, _ = CHARTOM.published
+ANSWERS = {
+    name: {float(a): int(n) for a, n in re.findall(r"([\d.]+) \((\d+)\)", str(text))}
+    for name, (text,) in TABLE_2.rows.items()
+}
+"""Chart to the answers of people, and how many gave each."""
 NAMED = Verdict(status="scored", label="Named", judge="j1")
 
 

@@ -6,11 +6,17 @@ Papers print cells apart by tabs, above the caption of their table.
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 
 import pytest
 
+from benchmarks.charthal import RELATIONS, TYPES
 from benchmarks.framework.base import BENCHMARKS, Figure, PaperRow, PublishedTable, get_benchmark
-from benchmarks.truthfulvqa.benchmark import CATEGORIES, DECODINGS
+from benchmarks.framework.estimates import OVERALL
+from benchmarks.hieval import ERROR_ANALYSIS, TIME_AND_COST
+from benchmarks.simplevqa.benchmark import BY_DOMAIN, BY_TASK
+from benchmarks.truthfulvqa.benchmark import BY_CATEGORY, CATEGORIES, DECODINGS
+from data_prep.construction.steps.simplevqa import DOMAINS, TASKS
 from evaluation.ranking.bradley_terry import RATING_MEAN
 from tests.published_files import needs_published, published
 
@@ -72,6 +78,23 @@ def test_rows_have_a_figure_for_every_column(table: PublishedTable) -> None:
     assert all(len(row) == len(table.columns) for row in table.rows.values())
     used = {table.ranked_by, table.corrected, *table.radar} - {None}
     assert used <= set(table.columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "columns"),
+    [
+        ("charthal", "Table 2", (*TYPES, *RELATIONS, OVERALL)),
+        ("hieval", ERROR_ANALYSIS, (*TIME_AND_COST, "A-Acc", "S-Acc")),
+        ("simplevqa", BY_TASK, ("CO", "NA", "IN", "CGA", "F", *TASKS)),
+        ("simplevqa", BY_DOMAIN, DOMAINS),
+        ("truthfulvqa", BY_CATEGORY, CATEGORIES),
+    ],
+)
+def test_columns_stand_in_the_order_of_our_figures(
+    name: str, source: str, columns: Iterable[str]
+) -> None:
+    [table] = [each for each in get_benchmark(name).published if each.source == source]
+    assert table.columns[-len(tuple(columns)) :] == tuple(columns)
 
 
 COMPARED = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.framework.base import MeasuredRow, get_benchmark
 from benchmarks.framework.leaderboard import number_of
 from benchmarks.framework.responses import build_questions
-from benchmarks.simplevqa.published_rows import BLIND, BY_DOMAIN, BY_TASK, CFQ
+from benchmarks.simplevqa.benchmark import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict

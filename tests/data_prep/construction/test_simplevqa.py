@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.framework.base import get_benchmark
 from benchmarks.simplevqa.item import parse_item
-from benchmarks.simplevqa.published_rows import DOMAINS as OFFICIAL_DOMAINS
-from benchmarks.simplevqa.published_rows import TASKS as OFFICIAL_TASKS
 from data_prep.construction.steps.base import STEPS, Row
 from data_prep.construction.steps.simplevqa import (
     DOMAINS,
@@ -111,7 +110,7 @@ def test_the_atomic_question_is_asked_without_the_picture_and_the_fact_with_it()
 
 
 def test_classified_items_are_those_of_the_benchmark() -> None:
-    assert (tuple(TASKS), tuple(DOMAINS)) == (OFFICIAL_TASKS, OFFICIAL_DOMAINS)
+    assert (*TASKS, *DOMAINS) == get_benchmark("simplevqa").published[-1].columns
     annotations = Classified.model_json_schema()["properties"]
     assert annotations["task"]["enum"] == list(TASKS)
     assert annotations["domain"]["enum"] == list(DOMAINS)

@@ -26,14 +26,13 @@ from evaluation.attacks.run import (
     StabilityReport,
     at_floors,
     measure_stability,
-    run_attacks,
     write_attacks,
 )
 from evaluation.baselines import containment
 from evaluation.outcomes import NothingScored
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, LabelledExample, Verdict
 from tests.evaluation.attacks.made_up import example, examples
 from tests.serve.made_up import FakeJudge
 
@@ -52,6 +51,18 @@ class RuleJudge(FakeJudge):
             yield Verdict(
                 id=request.id, status=status, label=label, judge_name="rule", judge="print"
             )
+
+
+def run_attacks(
+    judge: Judge, examples: Sequence[LabelledExample], options: AttackOptions, command: str = ""
+) -> AttackReport:
+    """Attack a judge without keeping verdicts, as ``custos attack`` does."""
+    plan = AttackPlan.of(examples, options)
+    verdicts = list(judge.grade(plan.requests, progress=False))
+    alone = [verdict for request in plan.alone for verdict in judge.grade([request])]
+    search = SuffixSearch(judge.grade, plan.suffixes)
+    searched = [search.attack(example) for example in plan.searched]
+    return plan.report(verdicts, alone, searched, command=command)
 
 
 def attacked(label: Callable[[JudgeRequest], str | None], **options: object) -> AttackReport:

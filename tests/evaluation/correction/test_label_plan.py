@@ -93,7 +93,7 @@ def test_the_planned_questions_give_an_accuracy_the_wanted_half_width(
     halves = []
     for _ in range(300):
         right = alike(clusters, shape.correlation, rng) < rate
-        found = share(right, np.ones(len(right), dtype=bool), clusters)
+        found = share(right, None, clusters)
         halves.append((found["high"] - found["low"]) / 2)
     assert np.mean(halves) == pytest.approx(half_width, rel=0.05)
 

@@ -158,7 +158,7 @@ def test_the_curve_by_hand() -> None:
 def test_whether_the_level_holds(num_wrong: int, level: str) -> None:
     right = [False] * num_wrong + [True] * (100 - num_wrong) + [False] * 100
     review = np.arange(200) >= 100
-    measured = abstention(outcomes([0.9] * 200, right), review, 0.03, 200)
+    measured = abstention(outcomes([0.9] * 200, right), review, 0.03)
     assert measured["kept"]["value"] == 0.5
     assert measured["error"]["value"] == pytest.approx(num_wrong / 100)
     assert (measured["error"]["n"], measured["level"]) == (100, level)

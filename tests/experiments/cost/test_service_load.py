@@ -1,4 +1,4 @@
-"""What measures cost: loads of a service, speeds of scoring and training."""
+"""What measures cost: loads of a service, and speeds of scoring."""
 
 import asyncio
 import json
@@ -13,10 +13,7 @@ from transformers import AutoModelForCausalLM
 from experiments.cost.load_generator import CONNECTION_FAILED, closed_loop, open_loop
 from experiments.cost.scoring_speed import compare_speed, export_llama
 from experiments.cost.service_load import measure, read_requests
-from experiments.cost.training_speed import compare, show
-from experiments.cost.training_steps import run_steps, training_rows
 from judging import JudgeRequest
-from judging.files.records import write_records
 from judging.judge import Judge
 from serve.calls.limits import Limits
 from serve.queue.service import Service
@@ -136,28 +133,3 @@ def test_all_methods_agree_where_the_judge_is_sure() -> None:
     batched = [d for d in result["disagreements"] if d["method"] == "plain batches of 16"]
     # An untrained backbone may generate something else than a label; batches only compare labels.
     assert all(d["gap_nats"] < 0.1 for d in batched)
-
-
-@pytest.mark.slow
-def test_both_trainers_take_steps_on_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    summary = compare(None, steps=3, rounds=1)
-    assert {name: figures["rows_per_second"] > 0 for name, figures in summary["trainers"].items()}
-    assert summary["speed_ratio"] > 1
-    assert summary["memory_ratio"] < 1
-    show(summary)
-    assert "custos over TRL:" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_memory_is_recorded_after_every_step() -> None:
-    report = run_steps("custos", None, steps=3, warm=1, batch=2)
-    assert len(report["resident_mib"]) == 3
-    assert max(report["resident_mib"]) <= report["peak_mib"] + 1
-
-
-def test_rows_of_a_short_file_are_repeated_under_other_ids(tmp_path: Path) -> None:
-    made = training_rows(None, 3)
-    write_records(tmp_path / "rows.jsonl", made)
-    rows = training_rows(tmp_path / "rows.jsonl", 5)
-    assert [row.question for row in rows[3:]] == [row.question for row in rows[:2]]
-    assert len({row.id for row in rows}) == 5

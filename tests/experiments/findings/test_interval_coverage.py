@@ -71,18 +71,16 @@ def test_drawn_benchmarks_are_what_the_setting_says() -> None:
     assert called == pytest.approx(0.3 * 0.7 + 0.7 * 0.1, abs=0.01)
 
 
-def test_promises_on_questions_are_kept_now_and_were_not_before() -> None:
+def test_promises_on_questions_are_kept() -> None:
     rows = simulate_questions(60, 5, ("tests", "accuracies", "risk", "gate", "wordings"))
     rows += simulate_questions(60, 11, ("people",))
     by_promise: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_promise.setdefault(row["promise"], []).append(row)
     for promise, of_promise in by_promise.items():
-        before, now = (np.mean([row[when] for row in of_promise]) for when in ("before", "now"))
-        if of_promise[0]["wanted"] == ".95":
-            assert now > 0.92 and now > before, promise
-        else:
-            assert now < 0.08 and now <= before, promise
+        kept = np.mean([row["kept"] for row in of_promise])
+        is_kept = kept > 0.92 if of_promise[0]["wanted"] == ".95" else kept < 0.08
+        assert is_kept, promise
 
 
 def test_command_writes_every_setting(

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from data_prep.made.quick_scores import generate_examples
 from experiments.gpu_hour import machine
 from experiments.gpu_hour.figures import PEAK_TFLOPS, Book, Figure, Hour, Machine
 from experiments.gpu_hour.gpu_hour import main, measure_part, run_within
 from experiments.gpu_hour.grading import RANDOM
+from experiments.gpu_hour.trl_steps import Trained, run_steps
 from judging import CustosError
 from judging.files.kept_work import locked
+from judging.files.records import write_records
 
 HERE = Machine.here(rehearsal=True)
 
@@ -202,3 +205,11 @@ def test_vllm_reads_the_same_rows_in_an_environment_of_its_own(
     measure_part(hour, 5, f"vLLM: {RANDOM}")
     assert hour.book.number(f"vLLM: {RANDOM}", "rows") == 8
     assert hour.book.number(f"vLLM: {RANDOM}", "custos over vLLM") == 2
+
+
+@pytest.mark.slow
+def test_steps_of_trl_are_timed(tmp_path: Path) -> None:
+    write_records(tmp_path / "rows.jsonl", generate_examples(24, 0, "train", "open"))
+    trained = Trained("embedded@1", 16, 32, 0.0, checkpointing=False)
+    report = run_steps(tmp_path / "rows.jsonl", trained, steps=3, warm=1, batch=8)
+    assert report["rows_per_second"] > 0 and report["peak_mib"] > 0
