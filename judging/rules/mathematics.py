@@ -55,11 +55,11 @@ _ASKING = re.compile(
 _TO_SOLVE = re.compile(r"(?i:\b(?:solv\w+|solutions?|roots?|zeros?)\b)|解|根")
 """Asks for the values of a symbol that need not stand alone."""
 _FORM = re.compile(
-    r"(?i:\b(?:factor\w*|expand\w*|round(?:ed|ing)?|rationali\w+|lowest terms|binary|in base"
-    r"|scientific notation|complet\w+ the square|(?:as|to|into) an? (?:\w+ )?(?:fraction|decimal"
-    r"|percent\w*|product|number))\b)|因式|分解|展开|约分|科学记数|小数|分数"
+    r"(?i:\b(?:(?<!or )(?:factor|expand)\w*\b(?! or )|round(?:ed|ing)?|rationali\w+|lowest terms"
+    r"|binary|in base|scientific notation|complet\w+ the square|(?:as|to|into) an? (?:\w+ )?"
+    r"(?:fraction|decimal|percent\w*|product|number))\b)|因式|分解|展开|约分|科学记数|小数|分数"
 )
-"""Asks for a form: "Factor x^2 - 1" is not answered by its value."""
+"""Asks for one form: "Factor x^2 - 1" is not answered by its value, "Expand or factor" is."""
 _EXPRESSION = re.compile(r"[\w})][-+*=<>≤≥]|\d[^\W\d_]")
 """Of several parts: ``2x + 3x``, 5 km."""
 _BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
