@@ -335,7 +335,7 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("Factor $12$ into primes.", r"2^2 \cdot 3", r"\boxed{4 \cdot 3}", None),
         ("Factor $x^2 - 1$.", "(x - 1)(x + 1)", r"\boxed{x^2 - 1}", None),
         ("Factor $x^2 - 1$.", "(x - 1)(x + 1)", r"\boxed{x^2 - 2}", "Wrong"),
-        ("Expand or factor $x^2 + 9x - 5x$.", "$x^2 + 4x$", r"\boxed{x(x + 4)}", "Correct"),
+        ("Expand or factor $x^2 + 9x - 5x$.", "$x^2 + 4x$", r"\boxed{(x + 4)x}", "Correct"),
         ("Write 45,000 in scientific notation.", r"4.5 \times 10^4", r"\boxed{45000}", None),
         ("Compute 7 times 8.", "56", r"\boxed{7 \times 8}", None),
         ("What is 12 squared?", "144", "12^2", None),
