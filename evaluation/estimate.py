@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -236,7 +235,7 @@ def mean(
 def share(hits: Mask | Floats, among: Mask | None, clusters: Ints) -> dict[str, Any]:
     """Estimate the share of all items, or of those in ``among``, that are hits. Shapes ``[n]``."""
     draws = Draws.of(*_with_ones(hits, among, clusters))
-    return draws.rate(share_of_columns(0, 1), itemgetter((..., 1)))
+    return draws.rate(share_of_columns(0, 1), lambda sums: sums[..., 1])
 
 
 def _with_ones(values: Mask | Floats, among: Mask | None, clusters: Ints) -> tuple[Floats, Ints]:

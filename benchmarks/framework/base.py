@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import yaml
-
 from benchmarks.framework.estimates import Estimate
 from benchmarks.framework.files import (
     Row,
@@ -26,7 +24,7 @@ from benchmarks.framework.files import (
 from clients.messages import Decoding
 from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
-from judging.files.opening import load_yaml
+from judging.files.opening import shipped_yaml
 from judging.registry import Registry
 from judging.types import JudgeRequest, Verdict
 
@@ -64,11 +62,10 @@ def read_paper(
     ``rows`` are those of the tables, by source, that the file gives none.
     """
     path = Path(__file__).parents[1] / "published" / f"{name}.yaml"
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    content = load_yaml(path.read_text(encoding="utf-8"), loader)
+    content = shipped_yaml(path)
     tables = []
     for fields in content["tables"]:
-        figures = fields.pop("rows", None) or (rows or {}).get(fields["source"], {})
+        figures = fields.get("rows") or (rows or {}).get(fields["source"], {})
         lists = {key: tuple(fields[key]) for key in ("columns", "radar") if key in fields}
         by_name = {row: tuple(cells) for row, cells in figures.items()}
         tables.append(PublishedTable(**{**fields, **lists, "rows": by_name}))

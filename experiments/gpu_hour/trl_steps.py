@@ -40,12 +40,12 @@ class Trained:
     alpha: int
     dropout: float
     checkpointing: bool
-    """Whether activations are computed again for the gradient."""
+    """Compute activations again for the gradient, to save memory."""
 
 
 @dataclass
 class StepLog:
-    """The time at which each optimizer step ended, in seconds, and the largest memory."""
+    """Log of optimizer steps: when each ended, in seconds, and the largest memory."""
 
     ended: list[float] = field(default_factory=list)
     peak_mib: float = 0.0

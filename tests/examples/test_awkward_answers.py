@@ -1,4 +1,4 @@
-"""The rows of docs/evouna.md, "What it gets wrong": 391 answers, labelled by reading."""
+"""Answers of docs/evouna.md, "What it gets wrong": 391 answers, labelled by reading."""
 
 from pathlib import Path
 
