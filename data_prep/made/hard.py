@@ -10,6 +10,8 @@ The slots of a frame say what an answer is there for, so the label follows from 
 - ``{low}``, ``{high}``: numbers around the right one.
 - ``{question}``: the question.
 
+A ``¦`` says from where on a response breaks off, as at a limit of tokens.
+
 A frame without ``{yes}`` claims nothing: it is Wrong, whatever it mentions.
 
 Every frame with ``{yes}`` is written once with a right and once with a wrong claim, so its words
@@ -33,6 +35,7 @@ from data_prep.made.hard_answers import (
     is_chinese,
     is_entity,
     may_mean,
+    misspell,
     quantity_slots,
     read_quantity,
     shape_of,
@@ -96,6 +99,8 @@ class Kind:
     """``{yes}`` stands on its own, so a whole response may fill it."""
     near: bool = False
     """Wrong answers are look-alikes wherever there are any."""
+    misspelt: bool = False
+    """Claims are written with mistakes of typing and of spelling, right and wrong ones alike."""
     empty_share: float = 0.25
     """Share of draws without a claim, if the kind has such frames."""
 
@@ -354,7 +359,7 @@ class _Draw:
                     question=source.question,
                     references=source.references,
                     reference_mode=self.mode,
-                    responses=(template.format(**slots),),
+                    responses=(_broken_off(self.rng, template.format(**slots)),),
                     label=label,
                     metadata={
                         "kind": self.kind.name,
@@ -397,12 +402,15 @@ class _Draw:
         parts = words_of("hard")["parts"]
         opening = rng.choice(parts["openings"]) if rng.random() < AROUND_SHARE else ""
         closing = rng.choice(parts["closings"]) if rng.random() < AROUND_SHARE else ""
+        closing = "" if "¦" in template else closing
         if closing and template[-1] not in '.!?")':
             closing = f".{closing}"
         return f"{opening}{template}{closing}"
 
     def _slots(self, label: str, wrong: str, other: str) -> dict[str, str]:
         claim = self._claim(label, wrong)
+        if self.kind.misspelt:
+            claim = misspell(self.rng, claim)
         rejected = self._claim(CORRECT, wrong) if label == WRONG else wrong
         if not self.frame.claims and self.rng.random() < 0.2:
             rejected = wrong
@@ -434,3 +442,14 @@ class _Draw:
             references[rng.randrange(len(references))] = wrong
         comma = "、" if self.item.chinese else rng.choice((", ", "; ", " and "))
         return comma.join(references)
+
+
+def _broken_off(rng: Random, response: str) -> str:
+    """Break a response off somewhere after its ``¦``, often between two words."""
+    head, _, tail = response.partition("¦")
+    if not tail:
+        return response
+    end = rng.randrange(len(tail))
+    if rng.random() < 0.6:
+        end = tail.rfind(" ", 0, end + 1)
+    return (head + tail[: max(end, 0)]).rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -208,6 +209,41 @@ def _other_number(rng: Random, text: str) -> str:
     other = round(other, decimals)
     other = value + 1 if other == value else other
     return f"{other:,.{decimals}f}" if "," in text else f"{other:.{decimals}f}"
+
+
+_SOUNDS = (
+    ("ph", "f"), ("ck", "k"), ("th", "t"), ("qu", "kw"), ("ie", "ei"), ("ei", "ie"), ("ou", "u"),
+    ("ae", "e"), ("y", "i"), ("c", "k"), ("k", "c"), ("z", "s"), ("v", "w"), ("a", "e"), ("e", "a"),
+    ("i", "e"), ("o", "u"), ("u", "o"),
+)  # fmt: skip
+"""What is written for a sound, and what is written for it by mistake."""
+_LONG_WORD = re.compile(r"[^\W\d_]{6,}")
+
+
+def misspell(rng: Random, answer: str) -> str:
+    """Write an answer as one misspells it: one mistake in each of its words of six letters or more.
+
+    First letters stay; accents and capitals are sometimes left out.
+    """
+    written = _LONG_WORD.sub(lambda word: _mistyped(rng, word[0]), answer)
+    if rng.random() < 0.3:
+        folded = unicodedata.normalize("NFKD", written)
+        written = "".join(c for c in folded if not unicodedata.combining(c))
+    return written.lower() if rng.random() < 0.4 else written
+
+
+def _mistyped(rng: Random, word: str) -> str:
+    """Swap, drop, double or press beside a letter, or write a sound in another way."""
+    at, way = rng.randrange(1, len(word) - 1), rng.random()
+    sounds = [pair for pair in _SOUNDS if pair[0] in word[1:]]
+    if way < 0.5 and sounds:
+        wanted, written = rng.choice(sounds)
+        return word[0] + word[1:].replace(wanted, written, 1)
+    if way < 0.65:
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    if way < 0.85:
+        return word[:at] + word[at + 1 :]
+    return word[: at + 1] + word[at:]
 
 
 _QUANTITY = re.compile(

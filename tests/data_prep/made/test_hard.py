@@ -2,7 +2,9 @@
 
 import re
 import time
+import unicodedata
 from collections import Counter, defaultdict
+from difflib import SequenceMatcher
 from random import Random
 
 import numpy as np
@@ -20,6 +22,7 @@ from data_prep.made.hard_answers import (
     is_entity,
     look_alike,
     may_mean,
+    misspell,
     quantity_slots,
     read_quantity,
 )
@@ -46,6 +49,11 @@ NUMBERS = [
     example.model_copy(update={"references": (f"{number * 37 + 21} km",)})
     for number, example in enumerate(SOURCES)
 ]
+SHORT_NAMES = [
+    example.model_copy(update={"references": (f"{chr(65 + number)}{letter}x Qana",)})
+    for letter in "ab"
+    for number, example in enumerate(SOURCES[:26])
+]
 SETS = [source(number, "all", 3) for number in range(60)]
 
 
@@ -62,7 +70,7 @@ def test_the_task_accepts_every_row_and_ids_are_unique(rows: list[LabelledExampl
         assert task.rule(row) is None
         assert not SLOT.search(row.response)
     assert len({row.id for row in rows}) == len(rows)
-    assert {row.metadata["kind"] for row in rows} == set(kinds()) - {"quantities"}
+    assert {row.metadata["kind"] for row in rows} == set(kinds()) - {"quantities", "misspelt"}
 
 
 def test_a_frame_that_claims_is_written_right_and_wrong(rows: list[LabelledExample]) -> None:
@@ -87,9 +95,10 @@ def test_a_claim_of_a_set_may_be_partial() -> None:
 
 @pytest.mark.parametrize("name", kinds())
 def test_words_of_a_frame_do_not_tell_the_label(name: str) -> None:
-    sources = NUMBERS if name == "quantities" else SOURCES
+    sources = {"quantities": NUMBERS, "misspelt": SHORT_NAMES}.get(name, SOURCES)
     rows = [row for row in generate_hard(sources, 12, 3, [name]) if row.metadata["claims"]]
-    masked = [re.sub(r"\w*Right\S* Qaname|[\d.,]+( k?m)?", "X", row.response) for row in rows]
+    answers = re.compile(r"\w*Right\S* Qaname|[\d.,]+( k?m)?|(?i:[a-z]{3} qana)")
+    masked = [answers.sub("X", row.response) for row in rows]
     labels = np.array([row.label == "Correct" for row in rows])
     words = CountVectorizer(ngram_range=(1, 2)).fit_transform(masked)
     guessed = cross_val_predict(LogisticRegression(max_iter=500), words, labels, cv=5)
@@ -342,3 +351,24 @@ def test_wordings_of_training_and_of_other_splits_are_apart() -> None:
 def test_sets_have_a_part_of_the_options() -> None:
     labels = Counter(row.label for row in generate_options(option_rows("all", 2), 3, seed=1))
     assert min(labels["Correct"], labels["Partial"], labels["Wrong"]) > 20
+
+
+def test_a_response_breaks_off_after_its_claim_or_without_one() -> None:
+    rows = list(generate_hard(SOURCES, 10, 1, ["cut_off"]))
+    for row in rows:
+        right = f"Right{row.group[2:]}x0 Qaname"
+        if row.label == "Correct":
+            assert right in row.response
+        elif row.metadata["claims"]:
+            assert re.search(r"Right\d+x\d+ Qaname", row.response.replace(right, ""))
+        assert "¦" not in row.response
+    assert sum(row.response.endswith(".") for row in rows) < 0.1 * len(rows)
+
+
+@given(st.text("abcdefghiklmnoprstuvxyzé", min_size=6, max_size=12), st.integers(0, 2**32))
+def test_a_misspelt_word_is_one_mistake_away(word: str, seed: int) -> None:
+    written = misspell(Random(seed), word)
+    assert written[0] == unicodedata.normalize("NFKD", word)[0] or written[0] == word[0]
+    # An accent that is left out, and one letter or one sound in the place of another.
+    assert SequenceMatcher(None, word.replace("é", "e"), written.replace("é", "e")).ratio() >= 0.6
+    assert misspell(Random(seed), "Rome 1984") in ("Rome 1984", "rome 1984")
