@@ -36,6 +36,7 @@ from data_prep.made.hard_answers import (
     is_entity,
     may_mean,
     misspell,
+    name_forms,
     quantity_slots,
     read_quantity,
     shape_of,
@@ -99,8 +100,9 @@ class Kind:
     """``{yes}`` stands on its own, so a whole response may fill it."""
     near: bool = False
     """Wrong answers are look-alikes wherever there are any."""
-    misspelt: bool = False
-    """Claims are written with mistakes of typing and of spelling, right and wrong ones alike."""
+    written: Literal["", "misspelt", "as_name"] = ""
+    """How claims are written, right and wrong ones alike: as they are, with mistakes of typing and
+    of spelling, or as people also write a name."""
     empty_share: float = 0.25
     """Share of draws without a claim, if the kind has such frames."""
 
@@ -409,8 +411,8 @@ class _Draw:
 
     def _slots(self, label: str, wrong: str, other: str) -> dict[str, str]:
         claim = self._claim(label, wrong)
-        if self.kind.misspelt:
-            claim = misspell(self.rng, claim)
+        if self.kind.written:
+            claim = self._written(label, claim)
         rejected = self._claim(CORRECT, wrong) if label == WRONG else wrong
         if not self.frame.claims and self.rng.random() < 0.2:
             rejected = wrong
@@ -425,6 +427,16 @@ class _Draw:
             "same": claim,
             "question": self.item.example.question,
         }
+
+    def _written(self, label: str, claim: str) -> str:
+        """Write a claim in the manner of the kind."""
+        if self.kind.written == "misspelt":
+            return misspell(self.rng, claim)
+        forms = name_forms(claim)
+        if label == WRONG:
+            right = {form for name in self.item.references for form in (name, *name_forms(name))}
+            forms = [form for form in forms if form not in right]
+        return self.rng.choice(forms) if forms else claim
 
     def _judged_response(self, label: str) -> str:
         responses = self.item.judged[label]

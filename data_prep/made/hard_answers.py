@@ -246,6 +246,22 @@ def _mistyped(rng: Random, word: str) -> str:
     return word[: at + 1] + word[at:]
 
 
+_NAME = re.compile(r"(?!The\b)[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){1,3}")
+
+
+def name_forms(name: str) -> list[str]:
+    """List other ways to write the name of a person of two to four words; none for other names."""
+    if _NAME.fullmatch(name) is None:
+        return []
+    first, *middle, last = name.split()
+    initials = [f"{word[0]}." for word in (first, *middle)]
+    forms = [last, f"{last}, {' '.join((first, *middle))}", f"{initials[0]} {last}"]
+    if middle:
+        between = " ".join(initials[1:])
+        forms += [f"{first} {last}", f"{first} {between} {last}", f"{''.join(initials)} {last}"]
+    return [form for form in dict.fromkeys(forms) if form != name]
+
+
 _QUANTITY = re.compile(
     r"(?P<before>(?:about |approximately |around |roughly )?[$€£]?)"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
