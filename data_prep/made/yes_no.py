@@ -170,6 +170,8 @@ def _respond(rng: Random, asked: Asked, claim: Claim, split: Split) -> tuple[str
         other = ANSWERS[1 - ANSWERS.index(claim)]
         opposite = asked.filled(rng.choice(asked.statements(other, split, alone=False)))
     response = _filled(rng, asked, wording, asked.filled(statement).rstrip(".。"), opposite)
+    if rng.random() < 0.1:
+        response = response.rstrip(".。")
     used = statement if "{o}" in wording or "{O}" in wording else ""
     return wording, used, capital(response)
 
