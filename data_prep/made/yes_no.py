@@ -56,11 +56,12 @@ class Asked:
         return template.format_map(self.slots)
 
     def statements(self, answer: Answer, split: Split, *, alone: bool) -> list[str]:
-        """List templates of statements that mean an answer, where ``alone`` of any form.
+        """List templates of statements that mean an answer.
 
-        Others go into a sentence.
+        Unless ``alone``, they can be part of a sentence.
         """
-        return [each for each in self.words[answer][split] if alone or not each.endswith((".", "。"))]
+        every: list[str] = self.words[answer][split]
+        return [each for each in every if alone or not each.endswith((".", "。"))]
 
 
 def generate_yes_no(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:

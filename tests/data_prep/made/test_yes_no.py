@@ -1,4 +1,4 @@
-"""Answers to yes/no questions: labels follow from what is claimed and the reference, not from words."""
+"""Answers to yes/no questions: labels follow from claim and reference, not from words."""
 
 import re
 from collections import Counter, defaultdict
