@@ -34,7 +34,7 @@ prep_app = typer.Typer(
 for verb in (
     *(tables.table, sources.evouna, sources.truthfulqa, sources.hieval),
     *(synthetic.synthetic, synthetic.claims, synthetic.objective, synthetic.criterion),
-    *(synthetic.hard, synthetic.omissions, synthetic.languages),
+    *(synthetic.hard, synthetic.omissions, synthetic.yes_no, synthetic.languages),
     *(synthetic.charts, synthetic.twins, synthetic.chartom, synthetic.pairs),
     *(asking.critiques, tables.error_types, sources.truthful, synthetic.benchmark_answers),
     tables.mix,

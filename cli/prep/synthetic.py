@@ -36,14 +36,9 @@ from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, wri
 from data_prep.made.parts import MAKERS as PARTS
 from data_prep.made.parts import generate_languages, generate_omissions
 from data_prep.made.quick_scores import generate_examples
+from data_prep.made.yes_no import generate_yes_no
 from data_prep.splits.manifest import describe_file, load_generic
-from data_prep.splits.splits import (
-    SPLITS,
-    Splits,
-    fill_by_group,
-    shuffled,
-    split_made,
-)
+from data_prep.splits.splits import SPLITS, Splits, fill_by_group, shuffled, split_made
 from judging.errors import CustosError
 from judging.files.questions import normalise_question
 from judging.progress import progress_over
@@ -116,6 +111,18 @@ def omissions(rows: MadeRows, *, division: SplitOptions) -> None:
     Example: custos prep omissions --rows 2000 --out data/omissions
     """
     _write_in_own_wordings("omissions", generate_omissions, rows, division)
+
+
+@with_groups
+def yes_no(rows: MadeRows, *, division: SplitOptions) -> None:
+    """Make answers to yes/no questions, in a word or a sentence, in four languages.
+
+    Each response stands beside a reference that says yes and one that says no; some decide nothing.
+    The test split uses wordings that no other split has.
+
+    Example: custos prep yes-no --rows 2000 --out data/yes_no
+    """
+    _write_in_own_wordings("yes_no", generate_yes_no, rows, division)
 
 
 @with_groups

@@ -29,6 +29,7 @@ from data_prep.made.words.wordings import (
     wordings_of,
     words_of,
 )
+from data_prep.made.yes_no import generate_yes_no
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -40,6 +41,8 @@ MAKERS: dict[str, Callable[[int, int], Iterator[LabelledExample]]] = {
     "criterion": lambda count, seed: generate_criteria(count, seed, held_out=False),
     "omissions": lambda count, seed: generate_omissions(count, seed, held_out=False),
     "tested omissions": lambda count, seed: generate_omissions(count, seed, held_out=True),
+    "yes or no": lambda count, seed: generate_yes_no(count, seed, held_out=False),
+    "tested yes or no": lambda count, seed: generate_yes_no(count, seed, held_out=True),
     "languages": lambda count, seed: generate_languages(count, seed, "hieval-qs"),
     "objective": lambda count, seed: generate_objective(count, seed, held_out=False),
     "answers": lambda count, seed: generate_benchmark_answers(count, seed, "train"),
