@@ -389,6 +389,34 @@ def test_days_among_others() -> None:
     assert ruled((MOON,), "1969-07-20 " * 10_000, **given) is None
 
 
+@pytest.mark.parametrize(
+    ("says", "responses"),
+    [
+        ("yes", ("Yes", "**yes.**", "Yes, there is a dog.", "yeah - on the left", "是的。", "Ja!")),
+        ("yes", (r"\boxed{Yes}", WORK + "Answer: yes", "Yep: there it is")),
+        (
+            "no",
+            ("No", "no.", "No, there is no dog.", "Nope!", "Nein.", "No - it is a cat.", "不是"),
+        ),
+        (None, ("No doubt there is.", "No. 5", "Nobody", "Yesterday", "Yes and no", "yes / no")),
+        (None, ("Yes, but it is a cat.", "No, wait, yes.", "Yes, there is no dog.", "Yes, no.")),
+        (None, ("Yes. There is a cat, no dog.", "Yes, if you look.", "No, yes", "Yes " * 1000)),
+    ],
+)
+def test_yes_and_no_decide_where_nothing_turns_them_round(
+    says: str | None, responses: tuple[str, ...]
+) -> None:
+    asked = "Is there a dog in the picture?"
+    for response in responses:
+        for reference in ("Yes", "no."):
+            label = "Correct" if says == reference.lower().strip(".") else "Wrong"
+            expected = label if says else None
+            assert ruled((reference,), response, question=asked) == expected, response
+        assert ruled(("No, a cat",), response, question=asked) is None
+        assert ruled(("Yes", "No"), response, question=asked) is None
+        assert ruled(("Yes",), response, question="Isn't there a dog?") is None
+
+
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     subset = ((r"\{1, 2\}",), WORK + r"$\boxed{\{1\}}$")
     assert ruled(*subset) == "Wrong"
