@@ -233,7 +233,7 @@ def misspell(rng: Random, answer: str) -> str:
 
 
 def _mistyped(rng: Random, word: str) -> str:
-    """Swap, drop, double or press beside a letter, or write a sound in another way."""
+    """Swap two letters, drop or double one, or write a sound in another way."""
     at, way = rng.randrange(1, len(word) - 1), rng.random()
     sounds = [pair for pair in _SOUNDS if pair[0] in word[1:]]
     if way < 0.5 and sounds:

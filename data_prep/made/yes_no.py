@@ -48,7 +48,7 @@ class Asked:
     kind: str
     question: str
     words: Mapping[str, Any]
-    """The entry of its kind in ``words/yes_no.yaml``."""
+    """Wordings of its kind, from ``words/yes_no.yaml``."""
     slots: Mapping[str, str]
 
     def filled(self, template: str) -> str:
@@ -109,6 +109,7 @@ def generate_yes_no(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
 
 
 def _draw(rng: Random, language: Language, split: Split) -> Asked:
+    """Draw a kind of question, and fill its wording with invented names."""
     words = words_of("yes_no")[language]
     asked = {kind: each for kind, each in words["kinds"].items() if split in each["questions"]}
     kind = rng.choice(sorted(asked))

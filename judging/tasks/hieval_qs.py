@@ -63,22 +63,11 @@ _ONE_CALENDAR = 1931
 _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
 _YES = frozenset({"yes", "yep", "yeah", "ja", "sí", "oui", "是", "是的", "对"})
-_YES_NO = re.compile(
-    r"\W*(?:(?P<alone>ja|sí|oui|是的?|对|nein|non|否|不是?|不对)"
-    # A claim may stand beside it. "No. 5" is a number, and "No doubt it is." says yes.
-    r"|(?P<word>yes|yep|yeah|nope|no)(?:\s*[,.:;!–—-]\s+(?P<claim>[^\W\d][^.!?:;]*))?)\W*",
-    re.IGNORECASE,
-)
-_TURNS = re.compile(
-    r"\b(?:yes|yeah|but|yet|however|although|though|while|unless|except|otherwise|if|when|or"
-    r"|wait|actually|sorry|mean|maybe|perhaps|possibly|partly|doubt|wrong|false|incorrect|mistaken"
-    r"|untrue|depends?|sure|opposite|contrary|sort of|kind of|not really|in a way)\b",
-    re.IGNORECASE,
-)
+_NO = frozenset({"no", "nope", "nein", "non", "否", "不", "不是", "不对"})
 _NEGATED = re.compile(
     r"n['’]t\b|\b(?:not|no|never|none|neither|without|false|wrong)\b", re.IGNORECASE
 )
-_LONGEST_YES_NO = 120
+_LONGEST_YES_NO = 20
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
@@ -141,7 +130,7 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is one listed option, class, day or value, or a yes or no."""
+        """Decide a final answer that is one listed option, class, day or value, or yes or no."""
         final = _final_answer(request)
         return (
             _ruled_option(request, final)
@@ -258,25 +247,22 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
 
 
 def _ruled_yes_no(request: JudgeRequest, final: str | None) -> Ruling | None:
-    """Decide a response that is yes or no, or begins so, where every reference is the same word.
+    """Decide a final answer that is a bare yes or no, as every reference is.
 
-    What follows may turn it round ("Yes, but ..."), and after a question with "not" either word
-    may mean either: these are not decided.
+    After a question with "not" either word may mean either, and the caller's own criteria may ask
+    for more than the word: these are not decided.
     """
-    right = {_yes_or_no(text, alone=True) for text in request.references}
+    right = set(map(_yes_or_no, request.references))
     given = _yes_or_no(final or request.response)
-    if given is None or None in right or len(right) > 1 or _NEGATED.search(request.question):
+    if given is None or None in right or len(right) > 1:
+        return None
+    if request.criteria or _NEGATED.search(request.question):
         return None
     label = CORRECT if given in right else WRONG
     return Ruling("scored", label, f"decided by rule: the response says {given}")
 
 
-def _yes_or_no(text: str, *, alone: bool = False) -> str | None:
-    """Read a text that is yes or no, unless ``alone`` with one short claim beside it."""
-    match = _YES_NO.fullmatch(text) if len(text) <= _LONGEST_YES_NO else None
-    if match is None:
-        return None
-    word, claim = match["word"] or match["alone"], match["claim"] or ""
-    says = "yes" if word.lower() in _YES else "no"
-    is_turned = _TURNS.search(claim) or (says == "yes" and _NEGATED.search(claim))
-    return None if is_turned or (alone and claim) else says
+def _yes_or_no(text: str) -> str | None:
+    """Read a text that is yes or no and nothing else, in one of five languages."""
+    word = text.strip(" \n.!*_。！").lower() if len(text) <= _LONGEST_YES_NO else ""
+    return "yes" if word in _YES else "no" if word in _NO else None

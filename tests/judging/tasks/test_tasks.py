@@ -392,26 +392,20 @@ def test_days_among_others() -> None:
 @pytest.mark.parametrize(
     ("says", "responses"),
     [
-        ("yes", ("Yes", "**yes.**", "Yes, there is a dog.", "yeah - on the left", "是的。", "Ja!")),
-        ("yes", (r"\boxed{Yes}", WORK + "Answer: yes", "Yep: there it is")),
-        (
-            "no",
-            ("No", "no.", "No, there is no dog.", "Nope!", "Nein.", "No - it is a cat.", "不是"),
-        ),
-        (None, ("No doubt there is.", "No. 5", "Nobody", "Yesterday", "Yes and no", "yes / no")),
-        (None, ("Yes, but it is a cat.", "No, wait, yes.", "Yes, there is no dog.", "Yes, no.")),
-        (None, ("Yes. There is a cat, no dog.", "Yes, if you look.", "No, yes", "Yes " * 1000)),
+        ("yes", ("Yes", "**yes.**", "是的。", "Ja!", r"\boxed{Yes}", WORK + "Answer: yes")),
+        ("no", ("No", "no.", "Nope!", "Nein.", "不是", WORK + "Answer: **No**")),
+        (None, ("No doubt there is.", "No. 5", "Nobody", "Yes and no", "yes / no", "Yes, hardly")),
+        (None, ("Yes, but it is a cat.", "No, wait, yes.", "Yes, there is no dog.", "Yes " * 1000)),
     ],
 )
-def test_yes_and_no_decide_where_nothing_turns_them_round(
-    says: str | None, responses: tuple[str, ...]
-) -> None:
+def test_a_bare_yes_or_no_is_decided(says: str | None, responses: tuple[str, ...]) -> None:
     asked = "Is there a dog in the picture?"
     for response in responses:
         for reference in ("Yes", "no."):
             label = "Correct" if says == reference.lower().strip(".") else "Wrong"
             expected = label if says else None
             assert ruled((reference,), response, question=asked) == expected, response
+        assert ruled(("Yes",), response, question=asked, criteria=("Give a reason.",)) is None
         assert ruled(("No, a cat",), response, question=asked) is None
         assert ruled(("Yes", "No"), response, question=asked) is None
         assert ruled(("Yes",), response, question="Isn't there a dog?") is None
