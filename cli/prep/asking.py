@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -24,16 +24,30 @@ from cli.shared.options import (
 from cli.shared.outputs import claim, output_folder
 from cli.shared.screen import check_skipped, job_bar, show_counts, show_skipped, show_spent
 from cli.shared.tables import AllowDropped, read_valid_requests
+from clients.messages import Decoding
+from data_prep.construction.charthal import (
+    FILES,
+    generate_questions,
+    load_charts,
+    load_charxiv,
+    sample_charts,
+)
+from data_prep.construction.critiques import CONVERSATIONS, write_critiques
+from data_prep.construction.model_writer import ROWS, ModelWriter, load_rows, run_step
+from data_prep.construction.responses import (
+    VERDICTS,
+    Question,
+    model_folder,
+    write_responses,
+    write_verdicts,
+)
+from data_prep.construction.steps.base import STEPS, StepRow
 from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import describe_file, load_generic
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 
-if TYPE_CHECKING:
-    from data_prep.construction.model_writer import ModelWriter
-    from data_prep.construction.steps.base import StepRow
-
-RowT = TypeVar("RowT", bound="StepRow")
+RowT = TypeVar("RowT", bound=StepRow)
 Rows = Annotated[
     Path, typer.Option("--in", help="Read this JSONL, JSON, Parquet, CSV or TSV file of rows.")
 ]
@@ -62,9 +76,6 @@ class Asking(PriceOptions, RequestOptions):
 
         ``source`` describes the rows, for the manifest.
         """
-        from clients.messages import Decoding
-        from data_prep.construction.model_writer import ModelWriter
-
         prices = self.read()
         decoding = Decoding(temperature=temperature, max_tokens=max_tokens)
         more: dict[str, Any] = {"source": source, "command": command_line()}
@@ -80,8 +91,6 @@ def _read_rows(
     path: Path, row_type: type[RowT], out: Path, *, allow_dropped: bool
 ) -> tuple[list[RowT], dict[str, Any]]:
     """Read rows that a model writes about, and describe their file for the manifest."""
-    from data_prep.construction.model_writer import ROWS, load_rows
-
     claim(out, lambda out: True, names=(ROWS,), sources=[path])
     bad_rows: list[str] = []
     rows = load_rows(path, row_type, bad_rows)
@@ -122,9 +131,6 @@ def step(
     Options:
         name: Name of the step; see custos prep construct steps.
     """
-    from data_prep.construction.model_writer import run_step
-    from data_prep.construction.steps.base import STEPS
-
     chosen = STEPS.get(name)
     loaded, source = _read_rows(rows, chosen.row_type, out, allow_dropped=allow_dropped)
     with asking.writers(base_url, [(model, out)], source, temperature, max_tokens) as [writer]:
@@ -165,8 +171,6 @@ def respond(
         max_tokens: Stop a response after this many tokens; metadata.cut_off marks it. Default: no
             limit.
     """
-    from data_prep.construction.responses import Question, model_folder, write_responses
-
     questions, source = _read_rows(rows, Question, out, allow_dropped=allow_dropped)
     if task is not None:
         get_task(task)
@@ -208,8 +212,6 @@ def verdicts(
         graded: Take the labels of this file of custos grade too: one more judge. May be repeated.
             Default: none.
     """
-    from data_prep.construction.responses import VERDICTS, model_folder, write_verdicts
-
     if (base_url is None) != (not models):
         raise CustosError("--base-url and --model go together; give both or neither")
     if not models and not graded:
@@ -252,9 +254,6 @@ def critiques(
         show_reasons: Show the model people's scores and reasons too. In the paper it sees their
             label and the faults that they marked.
     """
-    from data_prep.construction.critiques import CONVERSATIONS, write_critiques
-    from data_prep.construction.model_writer import ROWS
-
     claim(out, lambda out: True, names=(ROWS, CONVERSATIONS), sources=[source])
     bad_rows: list[str] = []
     task, pairs = get_task(PAIR_TASK), []
@@ -315,14 +314,6 @@ def charthal_generate(
         out: Write questions, pictures and manifest.json to this folder.
         seed: Another seed samples other charts.
     """
-    from data_prep.construction.charthal import (
-        FILES,
-        generate_questions,
-        load_charts,
-        load_charxiv,
-        sample_charts,
-    )
-
     bad_rows: list[str] = []
     source: dict[str, Any]
     if charts.is_dir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,7 +21,8 @@ from cli.shared.tables import (
 )
 from cli.shared.verdicts import cell_text
 from data_prep.construction import argilla, label_studio
-from data_prep.construction.labelling import form_of
+from data_prep.construction.forms.base import Form
+from data_prep.construction.labelling import bring_back, form_of, show
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError
@@ -30,9 +31,6 @@ from judging.files.csv_rows import DELIMITER_BY_SUFFIX, write_spreadsheet
 from judging.files.records import read_rows, write_json, write_records
 from judging.files.values import is_empty
 from judging.types import JudgeRequest, LabelledExample
-
-if TYPE_CHECKING:
-    from data_prep.construction.forms.base import Form
 
 Tool = Literal["label-studio", "argilla"]
 CONFIGURATION, TASKS = "labels.xml", "tasks.json"
@@ -68,8 +66,6 @@ def labelling(
         verdicts: Show people the judge's labels of this file of custos grade, which they may then
             only confirm. Default: they see no judge.
     """
-    from data_prep.construction.labelling import show
-
     claim(out, names=WRITTEN[tool])
     mapping = table_options.read()
     requests = _read(open_table(table, mapping.text_format), mapping, allow_dropped)
@@ -124,8 +120,6 @@ def labelled(
         person: THEIRS=NAME: call a person NAME whom the export calls THEIRS (a number, an address,
             an id). May be repeated. Default: what the export calls them.
     """
-    from data_prep.construction.labelling import bring_back
-
     claim(out)
     if out.suffix not in (".jsonl", *DELIMITER_BY_SUFFIX):
         raise CustosError(f"--out '{out}': expected a file ending in .jsonl, .csv or .tsv")

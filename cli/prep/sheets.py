@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -14,14 +14,34 @@ from cli.shared.options import JsonOut, command_line, with_groups
 from cli.shared.outputs import OutFile, OutFolder, claim, claim_json, output_file, own
 from cli.shared.screen import show_counts, show_problems, wide_console
 from cli.shared.tables import divide_requests
-from data_prep.construction.forms.base import FORMS, NO, YES
+from data_prep.construction.charthal import count_cells, rows_to_check, write_benchmark
+from data_prep.construction.forms.base import FORMS, NO, YES, Form, Value
+from data_prep.construction.model_writer import REJECTS, ROWS, load_rows
+from data_prep.construction.responses import (
+    KEYS,
+    RIGHT_ANSWERS,
+    group_responses,
+    pair_responses,
+)
+from data_prep.construction.responses import screen as screen_rows
+from data_prep.construction.sheets import (
+    Collected,
+    mix_in_gold,
+    read_gold_rows,
+    read_sheet_rows,
+    read_table,
+    write_sheet,
+)
+from data_prep.construction.sheets import collect as bring_together
+from data_prep.construction.steps import simplevqa
+from data_prep.construction.steps.base import STEPS, StepRow
+from data_prep.splits.filters import read_verdicts
+from data_prep.splits.manifest import check_replaceable, describe_file, write_with_manifest
+from evaluation.people.agreement import label_agreement
 from judging.errors import CustosError
 from judging.files.records import write_json, write_records
 from judging.types import JudgeRequest
 
-if TYPE_CHECKING:
-    from data_prep.construction.forms.base import Form, Value
-    from data_prep.construction.sheets import Collected
 FormName = Annotated[
     str, typer.Argument(help="Name of the form; custos prep construct forms lists them.")
 ]
@@ -36,8 +56,6 @@ def steps() -> None:
 
     Example: custos prep construct steps
     """
-    from data_prep.construction.steps.base import STEPS
-
     table = Table("step", "what it does", "fields of a row")
     for entry in STEPS:
         fields = [name for name in entry.row_type.model_fields if name != "id"]
@@ -82,23 +100,16 @@ def screen(
         out: Write the kept rows to this JSONL file.
         models: Drop a row only if this many models have answered it.
     """
-    from data_prep.construction.model_writer import load_rows
-    from data_prep.construction.responses import RIGHT_ANSWERS
-    from data_prep.construction.responses import screen as screen_rows
-    from data_prep.construction.steps.base import StepRow
-    from data_prep.splits.filters import read_verdicts
-
     claim(out, own([RIGHT_ANSWERS]))
     items = load_rows(rows, StepRow)
     answered = [request for path in responses for request in divide_requests(path)[0].values()]
     labels = {name: given for path in verdicts for name, given in read_verdicts(path).items()}
-    screened = screen_rows(items, answered, labels, models)
-    if not screened.kept:
+    kept, dropped, unscreened = screen_rows(items, answered, labels, models)
+    if not kept:
         raise CustosError(f"{rows}: no question is left that a model answers wrongly")
-    write_records(out, screened.kept)
+    write_records(out, kept)
     typer.echo(
-        f"{len(screened.kept)} kept, {len(screened.dropped)} answered by all, "
-        f"{len(screened.unscreened)} not screened: {out}"
+        f"{len(kept)} kept, {len(dropped)} answered by all, {len(unscreened)} not screened: {out}"
     )
 
 
@@ -126,8 +137,6 @@ def pair(
             form truthful-scores. Default: none.
         seed: Another seed draws other pairs, and other responses as A.
     """
-    from data_prep.construction.responses import KEYS, group_responses, pair_responses
-
     for option, path in (("--out", out), ("--scores", scores)):
         if path is not None:
             claim(path, own(KEYS), option=option)
@@ -157,23 +166,15 @@ def statistics(rows: Rows, json_out: JsonOut = None) -> None:
 
     Example: custos prep construct statistics --in data/classified/rows.jsonl --json table2.json
     """
-    from data_prep.construction.model_writer import load_rows
-    from data_prep.construction.steps.simplevqa import (
-        DOMAINS,
-        PUBLISHED,
-        TASKS,
-        ClassifiedItem,
-        describe,
-    )
-
     claim_json(json_out, ("Data", "Max query words"))
-    measured = describe(load_rows(rows, ClassifiedItem))
-    names = {**TASKS, **DOMAINS}
+    measured = simplevqa.describe(load_rows(rows, simplevqa.ClassifiedItem))
+    names = {**simplevqa.TASKS, **simplevqa.DOMAINS}
     table = Table("", "", "here", "SimpleVQA")
     for name, value in measured.items():
         is_share = name in names
         cells = [
-            f"{number:.2%}" if is_share else f"{number:,.0f}" for number in (value, PUBLISHED[name])
+            f"{number:.2%}" if is_share else f"{number:,.0f}"
+            for number in (value, simplevqa.PUBLISHED[name])
         ]
         table.add_row(name, names.get(name, ""), *cells)
     wide_console().print(table)
@@ -204,8 +205,15 @@ def sheet(
         gold_share: Share of the sheet that is gold items.
         seed: Another seed gives another order.
     """
-    num_rows, num_gold = _write_sheet(name, rows, out, seed, gold, gold_share)
-    typer.echo(f"{num_rows} rows and {num_gold} gold items: {out}")
+    claim(out)  # it may be filled in
+    form = FORMS.get(name)
+    loaded = _read_rows(rows)
+    gold_rows = read_gold_rows(gold, form) if gold else []
+    if both := {row["id"] for row in loaded} & {row["id"] for row in gold_rows}:
+        raise CustosError(f"{gold}: gold item '{min(both)}' is also in {rows}")
+    chosen = mix_in_gold(loaded, gold_rows, gold_share, seed)
+    write_sheet(out, form, chosen)
+    typer.echo(f"{len(loaded)} rows and {len(chosen) - len(loaded)} gold items: {out}")
 
 
 @with_groups
@@ -221,32 +229,11 @@ def charthal_sheet(
             spreadsheet.
         seed: Another seed gives another order.
     """
-    num_rows, _ = _write_sheet(CHARTHAL, folder, out, seed)
-    typer.echo(f"{num_rows} questions: {out}")
-
-
-def _write_sheet(
-    name: str, rows: Path, out: Path, seed: int, gold: Path | None = None, gold_share: float = 0.0
-) -> tuple[int, int]:
-    """Write a sheet of a form; return the numbers of its rows and of gold items among them."""
-    from data_prep.construction.sheets import mix_in_gold, read_gold_rows, write_sheet
-
-    claim(out)  # it may be filled in
-    form = FORMS.get(name)
-    loaded = _read_rows(rows)
-    gold_rows = read_gold_rows(gold, form) if gold else []
-    if both := {row["id"] for row in loaded} & {row["id"] for row in gold_rows}:
-        raise CustosError(f"{gold}: gold item '{min(both)}' is also in {rows}")
-    chosen = mix_in_gold(loaded, gold_rows, gold_share, seed)
-    write_sheet(out, form, chosen)
-    return len(loaded), len(chosen) - len(loaded)
+    sheet(name=CHARTHAL, rows=folder, out=out, seed=seed)
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
     """Read the rows of a file, or the questions in a folder that ``generate`` wrote."""
-    from data_prep.construction.charthal import rows_to_check
-    from data_prep.construction.sheets import read_sheet_rows
-
     return rows_to_check(path) if path.is_dir() else read_sheet_rows(path)
 
 
@@ -285,9 +272,6 @@ def collect(
         min_gold: Name the people whose share of right gold items is lower. The paper gives no
             number. Default: none.
     """
-    from data_prep.construction.model_writer import REJECTS, ROWS
-    from data_prep.splits.manifest import check_replaceable, describe_file, write_with_manifest
-
     form = FORMS.get(name)
     names = (ROWS, DISAGREEMENTS, REJECTS, AGREEMENT)
     claim(out, lambda out: True, names=names, sources=[rows, *([gold] if gold else [])])
@@ -341,7 +325,6 @@ def _agreement(
     form: Form, collected: Collected, min_kappa: float | None, min_gold: float | None
 ) -> dict[str, Any]:
     """Compute agreement by entry (by option, where several may be chosen) and by person."""
-    from evaluation.people.agreement import label_agreement
 
     def marks(value: Value | None, option: str) -> str:
         return YES if option in (value or ()) else NO
@@ -412,8 +395,6 @@ def charthal_collect(
         sheets: Read this filled-in sheet. Repeat for every annotator.
         final: Sheet that settles what annotators differ on. Default: differences stay open.
     """
-    from data_prep.construction.charthal import count_cells, write_benchmark
-
     collected = _bring_together(FORMS.get(CHARTHAL), folder, sheets, final)
     kept = write_benchmark(folder, collected)
     show_counts("cell", "questions", count_cells(kept))
@@ -433,9 +414,6 @@ def _bring_together(
     per_row: int | None = None,
 ) -> Collected:
     """Combine the sheets that people filled in for some rows."""
-    from data_prep.construction.sheets import collect as bring_together
-    from data_prep.construction.sheets import read_gold_rows, read_table
-
     return bring_together(
         form,
         _read_rows(rows),

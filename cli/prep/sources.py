@@ -11,11 +11,13 @@ from cli.shared.options import read_assignments, with_groups
 from cli.shared.screen import check_skipped
 from cli.shared.splits import FilterOptions, SourceFile, SplitOptions
 from cli.shared.tables import AllowDropped
+from data_prep.sources.conversations import Headings, load_conversations, with_references
 from data_prep.sources.evouna import load_evouna
-from data_prep.sources.hieval import Columns, load_hieval
+from data_prep.sources.hieval import COLUMNS, load_hieval
 from data_prep.sources.truthfulqa import load_truthfulqa
 from data_prep.splits.filters import read_excluded, without_excluded
 from data_prep.splits.manifest import describe_file
+from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import HubOptions, is_hub_id, split_files
 from judging.types import parse_record
 
@@ -111,21 +113,21 @@ def hieval(
     path = Path(source)
     division.keep(path, *path.glob("*"))
     named = [text if "=" in text else f"{text}={text}" for text in metadata or ()]
-    fields = {
-        **read_assignments(field, "--field"),
-        "metadata": read_assignments(named, "--metadata"),
+    columns = {**COLUMNS, **read_assignments(field, "--field")}
+    if "images" in columns and "error_type" not in columns:
+        typer.echo("the quick score reads text alone: pictures are left out")
+        del columns["images"]
+    settings = {
+        "columns": columns,
         "labels": read_assignments(label, "--label"),
         "separator": separator,
+        "variant": variant,
     }
-    columns = parse_record(Columns, fields, "--field, --label")
-    if columns.images is not None and columns.error_type is None:
-        typer.echo("the quick score reads text alone: pictures are left out")
-        columns = columns.model_copy(update={"images": None})
     bad_rows: list[str] = []
     examples = load_hieval(
         source,
-        columns,
-        variant=variant,
+        parse_record(TableMapping, settings, "--field, --label"),
+        read_assignments(named, "--metadata"),
         hub=HubOptions(hub_split, hub_config, hub_revision),
         image_folder=division.out / "images",
         bad_rows=bad_rows,
@@ -170,8 +172,6 @@ def truthful(
         shown: Keep the reference answers of the rows, leave them out as the paper's chat turn does,
             or write every row that has one both ways.
     """
-    from data_prep.sources.conversations import Headings, load_conversations, with_references
-
     division.keep(source)
     texts = {
         "question": question,

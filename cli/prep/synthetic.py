@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.shared.options import command_line, with_groups
-from cli.shared.outputs import OutFolder, output_folder
+from cli.shared.outputs import OutFolder
 from cli.shared.screen import check_skipped, show_counts
-from cli.shared.splits import Cal, SplitOptions, Val, show_splits
+from cli.shared.splits import SplitOptions, show_splits
 from cli.shared.tables import AllowDropped
 from data_prep.made import hard_options as options
 from data_prep.made.benchmark_answers import MAKERS, generate_benchmark_answers
@@ -31,30 +31,22 @@ from data_prep.made.charts.scenes import KINDS
 from data_prep.made.claims import generate_claims
 from data_prep.made.criterion import generate_criteria
 from data_prep.made.hard import generate_hard, kinds
+from data_prep.made.misleading_charts import generate_chart_pairs
+from data_prep.made.misleading_drawing import write_chart_pairs
 from data_prep.made.objective import generate_objective
-from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, write_pairs
+from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, write_pairs
 from data_prep.made.parts import MAKERS as PARTS
 from data_prep.made.parts import generate_languages, generate_omissions
 from data_prep.made.quick_scores import generate_examples
+from data_prep.made.words.wordings import WordSplit
 from data_prep.made.yes_no import generate_yes_no
 from data_prep.splits.manifest import describe_file, load_generic
-from data_prep.splits.splits import SPLITS, Splits, fill_by_group, shuffled, split_made
+from data_prep.splits.splits import SPLITS, Splits, deal_made, in_splits, split_made
 from judging.errors import CustosError
 from judging.files.questions import normalise_question
 from judging.progress import progress_over
 from judging.types import LabelledExample, Split
 
-ChartsOut = Annotated[
-    Path,
-    typer.Option(
-        callback=output_folder,
-        help="Write the JSONL files, images/ and manifest.json to this folder.",
-    ),
-]
-ChartsSeed = Annotated[int, typer.Option(min=0, help="Another seed gives other pictures.")]
-NumRows = Annotated[
-    int, typer.Option("--rows", min=1, help="Make this many examples, all files together.")
-]
 MadeRows = Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")]
 Captions = Annotated[
     bool,
@@ -146,7 +138,7 @@ def languages(
     """
     _chosen("--task", [task], list(PARTS))
     division = SplitOptions(out, seed, val=0, cal=0, test=rows)
-    splits = _in_splits({"test": list(generate_languages(rows, seed, task))}, seed)
+    splits = in_splits({"test": list(generate_languages(rows, seed, task))}, seed)
     division.write(splits, {"name": "languages", "rows": rows, "task": task, "seed": seed}, {})
 
 
@@ -159,16 +151,10 @@ def objective(rows: MadeRows, *, division: SplitOptions) -> None:
 
     Example: custos prep objective --rows 3600 --out data/objective
     """
-    seed, targets = division.seed, division.held_out.targets(rows)
-    num_test = round(targets["test"])
-    tested = list(generate_objective(num_test, seed, held_out=True))
-    questions = {row.group for row in tested}
-    drawn = generate_objective(rows - num_test, seed, held_out=False)
-    trained = [row for row in drawn if row.group not in questions]
-    dealt = fill_by_group(trained, lambda row: row.group, targets, seed) | {"test": tested}
-    described = {"name": "objective", "rows": rows, "seed": seed}
-    left_out = {"questions_of_test": rows - num_test - len(trained)}
-    division.write(_in_splits(dealt, seed), described, left_out)
+    dealt = _dealt(generate_objective, rows, division)
+    described = {"name": "objective", "rows": rows, "seed": division.seed}
+    left_out = {"questions_of_test": rows - sum(map(len, dealt.values()))}
+    division.write(in_splits(dealt, division.seed), described, left_out)
 
 
 @with_groups
@@ -192,18 +178,14 @@ def criterion(
     seed = division.seed
     described = {"name": "criterion", "rows": rows, "kinds": kinds, "seed": seed}
     if kinds == "unseen":
-        made = list(generate_criteria(rows, seed, held_out=True, unseen_kinds=True))
-        division.write(_in_splits({"test": made}, seed), described, {})
+        made = list(generate_criteria(rows, seed, "test", unseen_kinds=True))
+        division.write(in_splits({"test": made}, seed), described, {})
         return
-    targets = division.held_out.targets(rows)
-    num_test = round(targets["test"])
-    trained = list(generate_criteria(rows - num_test, seed, held_out=False))
-    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    dealt = _dealt(generate_criteria, rows, division)
     held = {normalise_question(row.asked) for split in ("val", "cal") for row in dealt[split]}
     dealt["train"] = [row for row in dealt["train"] if normalise_question(row.asked) not in held]
-    dealt["test"] = list(generate_criteria(num_test, seed, held_out=True))
     left_out = {"rows_of_val_or_cal": rows - sum(map(len, dealt.values()))}
-    division.write(_in_splits(dealt, seed), described, left_out)
+    division.write(in_splits(dealt, seed), described, left_out)
 
 
 @with_groups
@@ -260,7 +242,7 @@ def hard(
         "per_question": per_question,
         "kinds": chosen,
     }
-    splits = _in_splits(made, seed)
+    splits = in_splits(made, seed)
     division.write(splits, described, {"bad_rows": len(bad_rows)})
     counts = Counter(str(row.metadata["kind"]) for rows in splits.values() for row in rows)
     show_counts("kind", "rows", counts)
@@ -268,15 +250,11 @@ def hard(
 
 @with_groups
 def charts(
-    out: ChartsOut,
-    rows: NumRows,
-    seed: ChartsSeed = 0,
+    rows: MadeRows,
     twins: Annotated[float, typer.Option(min=0, max=1)] = TWIN_SHARE,
-    *,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: float = 0.12,
     captions: Captions = False,
+    *,
+    division: SplitOptions,
 ) -> None:
     """Make error-analysis examples about drawn charts, figures and shapes.
 
@@ -289,10 +267,9 @@ def charts(
 
     Options:
         twins: Share of groups that begin with twins (see custos prep twins).
-        test: Size of the test split: a share below 1, or so many examples.
     """
-    held_out = SplitOptions(out, seed, val, cal, test).held_out
-    counts = {split: round(size) for split, size in held_out.targets(rows).items()}
+    seed, targets = division.seed, division.held_out.targets(rows)
+    counts = {split: round(size) for split, size in targets.items()}
     # As many as asked for, however shares are rounded.
     counts["train"] += rows - sum(counts.values())
     planned = {
@@ -302,14 +279,14 @@ def charts(
         for split, size in counts.items()
     }
     source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins, "captions": captions}
-    _write_planned(out, planned, source)
+    _write_planned(division.out, planned, source)
 
 
 @with_groups
 def twins(
-    out: ChartsOut,
-    rows: NumRows,
-    seed: ChartsSeed = 0,
+    rows: Annotated[int, typer.Option(min=1)],
+    out: OutFolder,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     forms: Literal["train", "test", "all"] = "test",
     kinds: Annotated[list[str] | None, typer.Option("--kind")] = None,
     captions: Captions = False,
@@ -321,6 +298,9 @@ def twins(
     Example: custos prep twins --out data/twins --rows 1000 --seed 2
 
     Options:
+        rows: Make this many examples.
+        out: Write twins.jsonl, images/ and manifest.json to this folder.
+        seed: Another seed gives other pictures.
         forms: Wordings of the responses. train leaves some wordings out; test uses only those.
         kinds: Draw only this kind of picture. May be repeated. Default: every kind.
     """
@@ -349,8 +329,6 @@ def chartom(
         seed: Another seed gives other pairs.
     """
     from benchmarks.framework.base import get_benchmark
-    from data_prep.made.misleading_charts import generate_chart_pairs
-    from data_prep.made.misleading_drawing import write_chart_pairs
 
     table = get_benchmark("chartom").published[0]
     published = {name: (float(str(row[1])), float(str(row[3]))) for name, row in table.rows.items()}
@@ -387,12 +365,12 @@ def pairs(
         both_orders: Write every training pair in both orders of its responses.
     """
     seed, held_out = division.seed, division.held_out
-    num_test = round(held_out.targets(rows)["test"])
-    splits = split_pairs(
-        list(generate_pairs(rows - num_test, seed, "train", pictures)),
-        list(generate_pairs(num_test, seed, "test", pictures)),
+    splits = deal_made(
+        lambda number, split: generate_pairs(number, seed, split, pictures),
+        rows,
         held_out,
         seed,
+        lambda row: str(row.pair.metadata["asked"]),
     )
     written = write_pairs(
         division.out,
@@ -439,16 +417,27 @@ def benchmark_answers(
     show_counts("task and label", "rows", counts)
 
 
-def _write_in_own_wordings(
-    name: str, generate: Callable[..., Iterator[LabelledExample]], rows: int, division: SplitOptions
-) -> None:
-    """Make so many rows and write them, those of the test split in held-out wordings."""
-    seed, targets = division.seed, division.held_out.targets(rows)
-    num_test = round(targets["test"])
-    trained = list(generate(rows - num_test, seed, held_out=False))
-    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
-    dealt["test"] = list(generate(num_test, seed, held_out=True))
-    division.write(_in_splits(dealt, seed), {"name": name, "rows": rows, "seed": seed}, {})
+Maker = Callable[[int, int, WordSplit], Iterator[LabelledExample]]
+
+
+def _dealt(
+    generate: Maker, rows: int, division: SplitOptions
+) -> dict[Split, list[LabelledExample]]:
+    """Make so many rows, those of the test split in held-out wordings."""
+    seed = division.seed
+    return deal_made(
+        lambda number, split: generate(number, seed, split),
+        rows,
+        division.held_out,
+        seed,
+        lambda row: row.group,
+    )
+
+
+def _write_in_own_wordings(name: str, generate: Maker, rows: int, division: SplitOptions) -> None:
+    """Make rows and write them."""
+    splits = in_splits(_dealt(generate, rows, division), division.seed)
+    division.write(splits, {"name": name, "rows": rows, "seed": division.seed}, {})
 
 
 def _chosen(option: str, given: list[str] | None, known: list[str]) -> list[str]:
@@ -456,16 +445,6 @@ def _chosen(option: str, given: list[str] | None, known: list[str]) -> list[str]
     if unknown := sorted(set(given or ()) - {*known}):
         raise CustosError(f"{option} '{unknown[0]}': expected one of {', '.join(known)}")
     return given or known
-
-
-def _in_splits(dealt: Mapping[Split, Sequence[LabelledExample]], seed: int) -> Splits:
-    """Name the split in every row, and put the rows of each split in an order fixed by the seed."""
-    return {
-        split: shuffled(
-            (row.model_copy(update={"split": split}) for row in dealt.get(split, ())), seed
-        )
-        for split in SPLITS
-    }
 
 
 def _write_planned(

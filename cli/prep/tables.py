@@ -144,7 +144,7 @@ def mix(sources: Annotated[list[str], typer.Option("--source")], out: Out, seed:
         if out.resolve() == named[0].resolve():
             raise CustosError(f"--out {out}: is one of the sources and would be replaced")
         ingredients.append(named)
-    mixture = mix_data_sets(ingredients, seed)
+    splits, rows_of, num_overlapping = mix_data_sets(ingredients, seed)
     described = [
         {
             "name": folder.name,
@@ -156,13 +156,13 @@ def mix(sources: Annotated[list[str], typer.Option("--source")], out: Out, seed:
                 if (path := folder / f"{split}.jsonl").is_file()
             ],
         }
-        for (folder, limit), taken in zip(ingredients, mixture.taken, strict=True)
+        for (folder, limit), taken in zip(ingredients, rows_of, strict=True)
     ]
-    val, cal, test = (len(mixture.splits[split]) for split in SPLITS[1:])
+    val, cal, test = (len(splits[split]) for split in SPLITS[1:])
     division = SplitOptions(out, seed, val, cal, test)
-    left_out = {"in_a_stricter_split": mixture.num_overlapping}
-    division.write(mixture.splits, {"name": "mixture", "sources": described}, left_out)
-    for (folder, _), taken in zip(ingredients, mixture.taken, strict=True):
+    left_out = {"in_a_stricter_split": num_overlapping}
+    division.write(splits, {"name": "mixture", "sources": described}, left_out)
+    for (folder, _), taken in zip(ingredients, rows_of, strict=True):
         counts = ", ".join(f"{count} {split}" for split, count in taken.items())
         typer.echo(f"{folder}: {counts}")
 

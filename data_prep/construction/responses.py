@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -206,24 +205,16 @@ def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRe
     }
 
 
-@dataclass
-class Screened:
-    """The outcome of a screening."""
-
-    kept: list[Row] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
-    """Ids of the questions that all models answer."""
-    unscreened: list[str] = field(default_factory=list)
-    """Ids of the questions that are neither kept nor dropped: responses or verdicts are missing."""
-
-
 def screen(
     items: Sequence[StepRow],
     responses: Sequence[JudgeRequest],
     verdicts: Mapping[str, Sequence[str | None]],
     num_models: int,
-) -> Screened:
+) -> tuple[list[Row], list[str], list[str]]:
     """Drop the questions that all models, at least ``num_models`` of them, answer rightly.
+
+    Give the rows that are kept, the ids of those that are dropped, and of those for which responses
+    or verdicts are missing.
 
     A response is right if all judges give it the best label of its task. A question with one wrong
     answer is kept, whatever is missing of the others. ``verdicts`` holds the labels of the judges
@@ -239,18 +230,18 @@ def screen(
             raise CustosError(f"response '{response.id}' has no verdict")
         answerer = str(response.metadata.get(ANSWERER))
         rights[name][answerer] = _is_right(response, verdicts[response.id])
-    screened = Screened()
+    kept, dropped, unscreened = list[Row](), list[str](), list[str]()
     for item in items:
         answers = rights[item.id]
         if False in answers.values():
             names = [answerer for answerer, right in answers.items() if right]
             counted = {"models": names, "of": len(answers)}
-            screened.kept.append(item.with_fields(**{RIGHT_ANSWERS: counted}))
+            kept.append(item.with_fields(**{RIGHT_ANSWERS: counted}))
         elif len(answers) < num_models or None in answers.values():
-            screened.unscreened.append(item.id)
+            unscreened.append(item.id)
         else:
-            screened.dropped.append(item.id)
-    return screened
+            dropped.append(item.id)
+    return kept, dropped, unscreened
 
 
 def _is_right(response: JudgeRequest, labels: Sequence[str | None]) -> bool | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from functools import cache
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from data_prep.made.chart_answers import (
     Made,
@@ -21,7 +21,7 @@ from data_prep.made.chart_answers import (
 )
 from data_prep.made.words import names
 from data_prep.made.words.names import Language
-from data_prep.made.words.wordings import seeded_rng, texts, words_of
+from data_prep.made.words.wordings import WordSplit, seeded_rng, texts, words_of
 from data_prep.splits.near_duplicates import question_key
 from judging.tasks.simplevqa import CONCLUSIONS, INCORRECT, NOT_ATTEMPTED
 from judging.types import LabelledExample
@@ -177,7 +177,7 @@ class _FactWriter:
 
 
 @cache
-def wordings_for(split: Literal["train", "test"]) -> dict[str, Any]:
+def wordings_for(split: WordSplit) -> dict[str, Any]:
     """Collect all wordings of a split."""
     return _read(words_of("benchmark_answers")[split])
 
@@ -200,7 +200,7 @@ MAKERS: dict[str, Callable[[Random, Wordings], Made]] = {
 def generate_benchmark_answers(
     num_rows: int,
     seed: int,
-    wordings: Literal["train", "test"],
+    wordings: WordSplit,
     tasks: Sequence[str] = tuple(MAKERS),
 ) -> Iterator[LabelledExample]:
     """Stream examples of the tasks in turn; all rows of a question come one after the other.

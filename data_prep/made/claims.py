@@ -6,7 +6,7 @@ contradicts it. The sentences of a facet take any phrase of its values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from data_prep.made.words import names
 from data_prep.made.words.wordings import (
+    WordSplit,
     capital,
     draw_weighted,
     join_list,
@@ -46,16 +47,14 @@ class Facet:
     """Name of the facet in a question."""
     values: tuple[tuple[str, ...], ...]
     """Groups of phrases; those of a group mean the same."""
-    sentences: tuple[str, ...]
+    sentences: Mapping[WordSplit, tuple[str, ...]]
     """Templates with the slots ``{s}`` (what it is about) and ``{v}`` (the value)."""
-    held_out: tuple[str, ...]
-    """More such templates, which training data never show."""
 
     @classmethod
-    def of(cls, asked: str, values: str, sentences: dict[str, str]) -> Facet:
+    def of(cls, asked: str, values: str, sentences: dict[WordSplit, str]) -> Facet:
         """Make a facet as ``words/claims.yaml`` has it."""
         groups = tuple(tuple(map(str.strip, line.split("/"))) for line in texts(values))
-        return cls(asked, groups, texts(sentences["train"]), texts(sentences["held_out"]))
+        return cls(asked, groups, {split: texts(lines) for split, lines in sentences.items()})
 
 
 @dataclass(frozen=True)
@@ -81,16 +80,15 @@ Claim = tuple[Facet, int]
 """A facet of the topic with the number of the value that is true of it."""
 
 
-def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
+def generate_claims(num_rows: int, seed: int, split: WordSplit) -> Iterator[LabelledExample]:
     """Stream examples of task ``hieval-qs``, mode ``all``, with references of several claims.
 
     Every four consecutive rows answer the same question. References and responses put a claim into
     different sentences, with phrases of equal meaning. A response that contradicts a claim is
-    Wrong, whatever else it says. Where ``held_out``, responses have the sentences that training
-    data never show, and only those.
+    Wrong, whatever else it says. References are in the sentences of training data.
     """
     words = words_of("claims")
-    name = f"claims-{'test' if held_out else 'train'}-{seed}"
+    name = f"claims-{split}-{seed}"
     for index in range(num_rows):
         number = index // ROWS_PER_QUESTION
         rng = seeded_rng(name, number)
@@ -99,7 +97,7 @@ def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
         facets = rng.sample(topic.facets, rng.randint(2, len(topic.facets)))
         claims = [(facet, rng.randrange(len(facet.values))) for facet in facets]
         asked = join_list([facet.asked for facet in facets])
-        references = tuple(_put(rng, claim, subject, held_out=False) for claim in claims)
+        references = tuple(_put(rng, claim, subject, "train") for claim in claims)
         if rng.random() >= SPLIT_REFERENCE_SHARE:
             references = (" ".join(references),)
         question = rng.choice(texts(words["questions"])).format(s=subject, asked=asked)
@@ -112,7 +110,7 @@ def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
             question=capital(question),
             references=references,
             reference_mode="all",
-            responses=(_respond(rng, subject, claims, coverage, held_out=held_out),),
+            responses=(_respond(rng, subject, claims, coverage, split),),
             label=LABELS[coverage],
             metadata={"kind": f"claims_{coverage}", "claims": len(claims)},
             group=f"{name}-{number}",
@@ -121,7 +119,7 @@ def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
 
 
 def _respond(
-    rng: Random, subject: str, claims: list[Claim], coverage: Coverage, *, held_out: bool
+    rng: Random, subject: str, claims: list[Claim], coverage: Coverage, split: WordSplit
 ) -> str:
     words, claims = words_of("claims"), list(claims)
     fillers = rng.sample(texts(words["fillers"]), rng.choice((0, 0, 1, 1, 2)))
@@ -137,14 +135,14 @@ def _respond(
         claims[changed] = (facet, rng.choice(others))
     if rng.random() < 0.5:
         rng.shuffle(claims)
-    sentences = [_put(rng, claim, subject, held_out=held_out) for claim in claims]
+    sentences = [_put(rng, claim, subject, split) for claim in claims]
     return _lay_out(rng, sentences, fillers)
 
 
-def _put(rng: Random, claim: Claim, subject: str, *, held_out: bool) -> str:
+def _put(rng: Random, claim: Claim, subject: str, split: WordSplit) -> str:
     """Put a claim into a sentence, with any of the phrases for its value."""
     facet, value = claim
-    template = rng.choice(facet.held_out if held_out else facet.sentences)
+    template = rng.choice(facet.sentences[split])
     return capital(template.format(s=subject, v=rng.choice(facet.values[value])))
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from data_prep.made.criterion_kinds import KINDS, UNSEEN_KINDS, Sides, WordSplit, Writer
-from data_prep.made.words.wordings import draw_weighted, seeded_rng, words_of
+from data_prep.made.criterion_kinds import KINDS, UNSEEN_KINDS, Sides, Writer
+from data_prep.made.words.wordings import WordSplit, draw_weighted, seeded_rng, words_of
 from judging.tasks.criterion import FAIL, PASS
 from judging.types import LabelledExample
 
@@ -26,15 +26,12 @@ MOST_TRIES = 200
 
 
 def generate_criteria(
-    num_rows: int, seed: int, *, held_out: bool, unseen_kinds: bool = False
+    num_rows: int, seed: int, split: WordSplit, *, unseen_kinds: bool = False
 ) -> Iterator[LabelledExample]:
     """Stream examples of task ``criterion``, four to a group, half of them ``Pass``.
 
-    Where ``held_out``, topics, terms, criteria and responses are in words that training data never
-    show. ``unseen_kinds`` are kinds of criteria that training data never show, and need
-    ``held_out``.
+    ``unseen_kinds`` are kinds of criteria that training data never show, and need split ``test``.
     """
-    split: WordSplit = "test" if held_out else "train"
     kinds = UNSEEN_KINDS if unseen_kinds else KINDS
     name = f"criterion-{'kinds' if unseen_kinds else split}-{seed}"
     for index in range(num_rows):

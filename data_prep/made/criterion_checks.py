@@ -76,16 +76,6 @@ def begins_with(text: str, words: str) -> bool:
     return text.lstrip().casefold().startswith(words.casefold())
 
 
-def asks_back(text: str) -> bool:
-    """Tell whether a text ends with a question mark."""
-    return text.rstrip().endswith(("?", "？"))
-
-
-def has_contact(text: str) -> bool:
-    """Tell whether a text holds an email address or a phone number."""
-    return re.search(r"[\w.]+@\w+\.\w|\b\d{3}-\d{4}\b", text) is not None
-
-
 def is_chinese(text: str) -> bool:
     """Tell whether at least half of the letters of a text are Chinese."""
     letters = [mark for mark in text if mark.isalpha()]
@@ -115,3 +105,9 @@ def finds(pattern: str) -> Check:
 def negated(check: Check) -> Check:
     """Make the checker of the opposite."""
     return lambda text: not check(text)
+
+
+asks_back = finds(r"[?？]\s*$")
+"""Tells whether a text ends with a question mark."""
+has_contact = finds(r"[\w.]+@\w+\.\w|\b\d{3}-\d{4}\b")
+"""Tells whether a text holds an email address or a phone number."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from data_prep.made.criterion_checks import (
     Check,
@@ -31,9 +31,8 @@ from data_prep.made.criterion_checks import (
     states,
 )
 from data_prep.made.elements import ONES
-from data_prep.made.words.wordings import words_of
+from data_prep.made.words.wordings import WordSplit, words_of
 
-WordSplit = Literal["train", "test"]
 NEAR_SHARE = 0.3
 """Share of lengths that differ by one."""
 

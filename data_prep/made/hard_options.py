@@ -18,7 +18,7 @@ from random import Random
 
 from data_prep.made.hard import Item, pool_of, read_items
 from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
-from data_prep.made.words.wordings import seeded_rng, words_of
+from data_prep.made.words.wordings import WordSplit, seeded_rng, words_of
 from judging.tasks import get_task
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, Split
@@ -47,10 +47,11 @@ def generate_options(
     """
     items = [item for item in read_items(examples) if not item.chinese]
     pool = pool_of(items)
+    words: WordSplit = "train" if split == "train" else "test"
     for item in items:
         for number in range(per_question):
             rng = seeded_rng("options", seed, item.example.question, item.references, number)
-            for label, example in _rows(rng, item, pool, split != "train"):
+            for label, example in _rows(rng, item, pool, words):
                 name = f"options-{seed}-{item.example.id}-{number}-{label.lower()}"
                 example = example.model_copy(update={"id": name, "label": label})
                 if not (example.choices and get_task(example.task).rule(example)):
@@ -58,7 +59,7 @@ def generate_options(
 
 
 def _rows(
-    rng: Random, item: Item, pool: AnswerPool, held_out: bool
+    rng: Random, item: Item, pool: AnswerPool, words: WordSplit
 ) -> Iterator[tuple[str, LabelledExample]]:
     judged = {label: rng.choice(texts) for label, texts in item.judged.items() if texts}
     by_people = len(judged) > 1 and rng.random() < PEOPLE_SHARE
@@ -67,7 +68,7 @@ def _rows(
     if len(wrong) < 2:
         return
     unlisted = wrong.pop() if len(wrong) > 2 else ""
-    listed = Listed.draw(rng, item.example.question, right, wrong, held_out)
+    listed = Listed.draw(rng, item.example.question, right, wrong, words)
     named = rng.choice(("text", "text", "letter", "both")) if listed.has_letters else "text"
     if by_people and len(item.references) > 1:
         named = "text"  # People may have accepted another reference than the one that is listed.
@@ -104,9 +105,9 @@ def _draw_wrong(rng: Random, item: Item, pool: AnswerPool, judged: str | None) -
     return wrong
 
 
-def _words(name: str, held_out: bool) -> list[str]:
+def _words(name: str, split: WordSplit) -> list[str]:
     """Choose wordings; those of training, or those of the other splits."""
-    wordings: list[str] = words_of("hard")["options"][name]["held_out" if held_out else "train"]
+    wordings: list[str] = words_of("hard")["options"][name][split]
     return wordings
 
 
@@ -116,8 +117,7 @@ class Listed:
 
     right: Sequence[str]
     wrong: Sequence[str]
-    held_out: bool
-    """Responses are in wordings that training data never show."""
+    words: WordSplit
     question: str
     choices: tuple[str, ...]
     """Options in the field ``choices``; empty if the question holds them."""
@@ -127,15 +127,20 @@ class Listed:
 
     @classmethod
     def draw(
-        cls, rng: Random, question: str, right: Sequence[str], wrong: Sequence[str], held_out: bool
+        cls,
+        rng: Random,
+        question: str,
+        right: Sequence[str],
+        wrong: Sequence[str],
+        words: WordSplit,
     ) -> Listed:
         """List options in random order, in the field or in one of the layouts of a question."""
-        options, drawn = [*right, *wrong], (right, wrong, held_out)
+        options, drawn = [*right, *wrong], (right, wrong, words)
         rng.shuffle(options)
         if rng.random() < FIELD_SHARE:
             return cls(*drawn, question, tuple(options), tuple(options), True)
         has_letters = rng.random() < 0.67
-        layout = rng.choice(_words("lettered" if has_letters else "bare", held_out))
+        layout = rng.choice(_words("lettered" if has_letters else "bare", words))
         match = _LAYOUT.fullmatch(layout)
         assert match, layout
         before, mark, separator, after = match.groups()
@@ -167,7 +172,7 @@ def _write_singles(rng: Random, listed: Listed, unlisted: str) -> Iterator[tuple
     if listed.has_letters:
         lettered = ("by_letter", "by_letter", "by_text", "by_both")
         name = rng.choice(lettered if settles else ("of_letters", "settles_on_none"))
-    template = rng.choice(_words(name, listed.held_out))
+    template = rng.choice(_words(name, listed.words))
     for label in (CORRECT, WRONG) if settles else (WRONG,):
         claim = listed.right[0] if label == CORRECT or not settles else rng.choice(listed.wrong)
         others = rng.sample([text for text in listed.options if text != claim], 2)
@@ -184,7 +189,7 @@ def _write_singles(rng: Random, listed: Listed, unlisted: str) -> Iterator[tuple
 
 def _write_sets(rng: Random, listed: Listed) -> Iterator[tuple[str, str]]:
     """Yield responses that pick all of a set of options, a part of it, or a wrong one as well."""
-    template = rng.choice(_words("sets", listed.held_out))
+    template = rng.choice(_words("sets", listed.words))
     by_letter = listed.has_letters and rng.random() < 0.6
     comma = rng.choice((", ", " and ", "; "))
     for label in (CORRECT, PARTIAL, WRONG):

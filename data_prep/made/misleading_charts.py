@@ -352,18 +352,8 @@ inconsistent axis has its years from last to first, and the swapped one its ends
 ways in which these questions mislead."""
 
 
-@dataclass(frozen=True)
-class ChartPair:
-    """A chart of a family, to be drawn honestly and misleadingly."""
-
-    name: str
-    family: Family
-    chart: MisleadingChart
-
-
-def generate_chart_pairs(num_pairs: int, seed: int) -> Iterator[ChartPair]:
-    """Stream pairs, all families in turn."""
+def generate_chart_pairs(num_pairs: int, seed: int) -> Iterator[tuple[Family, MisleadingChart]]:
+    """Stream charts to be drawn honestly and misleadingly, all families in turn."""
     for number in range(num_pairs):
         family = FAMILIES[number % len(FAMILIES)]
-        rng = Random(f"chartom {seed} {number}")
-        yield ChartPair(f"P{number + 1:04d}", family, family.make(rng))
+        yield family, family.make(Random(f"chartom {seed} {number}"))

@@ -23,7 +23,6 @@ from data_prep.made.misleading_charts import (
     RECEDING,
     SHAPE_3D,
     WALL_3D,
-    ChartPair,
     Family,
     MisleadingChart,
 )
@@ -346,7 +345,7 @@ ITEMS = "items.jsonl"
 
 def write_chart_pairs(
     out: Path,
-    pairs: Iterable[ChartPair],
+    pairs: Iterable[tuple[Family, MisleadingChart]],
     published: Mapping[str, tuple[float, float]],
     *,
     source: Mapping[str, Any],
@@ -366,14 +365,14 @@ def write_chart_pairs(
     with write_with_manifest(out, source=source, command=command) as manifest:
         (out / IMAGE_FOLDER).mkdir(exist_ok=True)
         with atomic_write(path) as file:
-            for pair in pairs:
+            for number, (family, chart) in enumerate(pairs, 1):
                 for manipulated in (False, True):
-                    item = _item(pair, manipulated, published[pair.family.like][manipulated])
-                    png = render(pair.family, pair.chart, manipulated)
+                    hmi = published[family.like][manipulated]
+                    item = _item(f"P{number:04d}", family, chart, manipulated, hmi)
+                    png = render(family, chart, manipulated)
                     (out / item["image"]).write_bytes(png)
                     file.write(json.dumps(item, ensure_ascii=False) + "\n")
-                family = pair.family
-                named = (family.kind, family.manipulation, pair.chart.question_type)
+                named = (family.kind, family.manipulation, chart.question_type)
                 for counter, name in zip(counts.values(), named, strict=True):
                     counter[name] += 1
         manifest.update(
@@ -384,10 +383,11 @@ def write_chart_pairs(
     return manifest
 
 
-def _item(pair: ChartPair, manipulated: bool, hmi: float) -> dict[str, Any]:
+def _item(
+    name: str, family: Family, chart: MisleadingChart, manipulated: bool, hmi: float
+) -> dict[str, Any]:
     """Describe one chart of a pair; ``strategies`` holds what each way of reading it answers."""
-    family, chart = pair.family, pair.chart
-    item_id = f"{pair.name}_{1 + manipulated}"
+    item_id = f"{name}_{1 + manipulated}"
     others = {"misled": chart.misled if manipulated else None, "skimming": chart.skimming}
     others = {name: answer for name, answer in others.items() if answer is not None}
     item: dict[str, Any] = {

@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from data_prep.made.mathematics import KINDS, Form, Problem, make_problem
 from data_prep.made.words.names import Language
-from data_prep.made.words.wordings import draw_weighted, seeded_rng, words_of
+from data_prep.made.words.wordings import WordSplit, draw_weighted, seeded_rng, words_of
 from judging.rules.answer_options import letter_of
 from judging.tasks.hieval_qs import CORRECT, WRONG
 from judging.types import LabelledExample
 
-FormSplit = Literal["train", "test"]
 Ending = Literal["right", "wrong", "cut", "two"]
 SHARES: dict[Ending, int] = {"right": 50, "wrong": 40, "cut": 5, "two": 5}
 """Share of rows by what the response ends with, in percent: one answer, none, or a right and a
@@ -30,13 +29,11 @@ MOST_STEPS = 16
 MOST_OPTIONS = 5
 
 
-def generate_objective(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
+def generate_objective(num_rows: int, seed: int, split: WordSplit) -> Iterator[LabelledExample]:
     """Stream examples of task ``hieval-qs``, mode ``any``: ``Correct`` or ``Wrong`` for certain.
 
-    Every four consecutive rows answer the same question. Where ``held_out``, answers have the
-    forms, layouts and sentences that training data never show, and only those.
+    Every four consecutive rows answer the same question.
     """
-    split: FormSplit = "test" if held_out else "train"
     name = f"objective-{split}-{seed}"
     for index in range(num_rows):
         problem = _draw_problem(seeded_rng(name, index // ROWS_PER_QUESTION), split)
@@ -62,7 +59,7 @@ def generate_objective(num_rows: int, seed: int, *, held_out: bool) -> Iterator[
         )
 
 
-def _draw_problem(rng: Random, split: FormSplit) -> Problem:
+def _draw_problem(rng: Random, split: WordSplit) -> Problem:
     kind = draw_weighted(rng, KIND_SHARES)
     language: Language = "zh" if rng.random() < CHINESE_SHARE else "en"
     if kind in _CHOICES:
@@ -93,7 +90,7 @@ def _draw_table(rng: Random, name: str, language: Language) -> dict[str, Any]:
 
 
 def _draw_fact(
-    rng: Random, language: Language, split: FormSplit
+    rng: Random, language: Language, split: WordSplit
 ) -> tuple[str, list[str], list[str]]:
     """Draw a question, the names of its answer, and the answers to its table's other questions."""
     table = _draw_table(rng, "facts", language)
@@ -103,7 +100,7 @@ def _draw_fact(
     return rng.choice(table["asks"]).replace("@p", asked), pairs[asked].split("="), others
 
 
-def _make_fact(rng: Random, language: Language, split: FormSplit) -> Problem:
+def _make_fact(rng: Random, language: Language, split: WordSplit) -> Problem:
     """Draw a question about the world whose answer may have several names."""
     question, names, others = _draw_fact(rng, language, split)
     right = tuple(form for name in names for form in _forms("fact_forms", name))
@@ -111,7 +108,7 @@ def _make_fact(rng: Random, language: Language, split: FormSplit) -> Problem:
     return Problem("fact", language, question, (names[0],), right, wrong)
 
 
-def _make_option(rng: Random, language: Language, split: FormSplit) -> Problem:
+def _make_option(rng: Random, language: Language, split: WordSplit) -> Problem:
     """Draw a question with lettered options, of which the reference is the letter or the text."""
     question, names, others = _draw_fact(rng, language, split)
     texts = [names[0], *rng.sample(others, rng.randint(2, MOST_OPTIONS - 1))]
@@ -136,7 +133,7 @@ def _make_option(rng: Random, language: Language, split: FormSplit) -> Problem:
     )
 
 
-def _make_class(rng: Random, language: Language, split: FormSplit) -> Problem:
+def _make_class(rng: Random, language: Language, split: WordSplit) -> Problem:
     """Draw a text that one label of a few fits."""
     table = _draw_table(rng, "classes", language)
     labels = list(table["texts"][split])
@@ -152,7 +149,7 @@ def _make_class(rng: Random, language: Language, split: FormSplit) -> Problem:
     return Problem("class", language, question, (label,), _forms("class_forms", label), wrong)
 
 
-_CHOICES: dict[str, Callable[[Random, Language, FormSplit], Problem]] = {
+_CHOICES: dict[str, Callable[[Random, Language, WordSplit], Problem]] = {
     "option": _make_option,
     "class": _make_class,
     "fact": _make_fact,
@@ -163,7 +160,7 @@ _CHOICES: dict[str, Callable[[Random, Language, FormSplit], Problem]] = {
 class _Writer:
     """Puts one response to a problem into words."""
 
-    def __init__(self, rng: Random, problem: Problem, split: FormSplit) -> None:
+    def __init__(self, rng: Random, problem: Problem, split: WordSplit) -> None:
         self.rng, self.problem, self.split = rng, problem, split
 
     def write(self) -> tuple[str, Ending, dict[str, str]]:

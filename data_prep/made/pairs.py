@@ -7,7 +7,7 @@ Labels, critiques, confidences and scores follow from what is known of the respo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -40,7 +40,7 @@ from data_prep.made.words.wordings import (
 )
 from data_prep.sources.conversations import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from data_prep.splits.manifest import write_prepared
-from data_prep.splits.splits import HeldOut, Splits, fill_by_group, shuffled
+from data_prep.splits.splits import HeldOut, Splits, in_splits
 from judging.tasks.hieval_qs import WRONG
 from judging.tasks.truthful import TIE, A, B
 from judging.types import LabelledExample, Split
@@ -177,29 +177,63 @@ def _draw_row(rng: Random, row_id: str, wordings: WordingSplit, pictures: float)
         description = rng.choice(wordings_of(described, wordings))
         full_question = description.template.format(data=scene.describe(), question=asked)
     png = render(scene, draw_style(rng)) if with_picture else None
-    facts = _PairFacts(
-        question=full_question,
-        truth=exercise.references,
-        evidence=evidence,
-        images=(picture_path(png),) if png else (),
-        group=row_id,
-        confidence=confidence(rng, responses, evidence),
-        metadata={
-            "case": case,
-            "evidence": evidence,
-            "needs_picture": evidence == "picture",
-            "kind": scene.kind,
-            "operation": exercise.problem.operation,
-            "question_form": question.id,
-            "asked": asked,
-            "readings": scene.readings(),
-        },
-    )
+    stated = confidence(rng, responses, evidence)
+    truth = exercise.references
+    known: str = words_of("preference_pairs")["sources"][evidence].format(truth=join_list(truth))
+    shared: dict[str, Any] = {
+        "mode": "critique",
+        "question": full_question,
+        "references": truth if evidence == "reference" else (),
+        "images": (picture_path(png),) if png else (),
+        "group": row_id,
+        "source": "pairs",
+    }
+    metadata = {
+        "case": case,
+        "evidence": evidence,
+        "needs_picture": evidence == "picture",
+        "kind": scene.kind,
+        "operation": exercise.problem.operation,
+        "question_form": question.id,
+        "asked": asked,
+        "readings": scene.readings(),
+    }
+
+    def pair(ending: str, both: Responses) -> LabelledExample:
+        return LabelledExample(
+            id=f"{row_id}{ending}",
+            task="truthful-pair",
+            responses=tuple(response.text for response in both),
+            label=preference(*both),
+            critique=f"{known} {_compared(both, evidence)}",
+            confidence=stated,
+            tags=tuple(dict.fromkeys(tag for response in both for tag in response.tags)),
+            metadata={
+                **metadata,
+                "faults": [list(response.tags) for response in both],
+                "forms": [list(response.wording_ids) for response in both],
+            },
+            **shared,
+        )
+
+    def single(ending: str, response: PairedResponse) -> LabelledExample:
+        said = f" says {join_list(response.answers)} and" if response.answers else ""
+        return LabelledExample(
+            id=f"{row_id}{ending}",
+            task="truthful-critique-score",
+            responses=(response.text,),
+            label=str(response.score),
+            critique=f"{known} The response{said} {response.described(evidence)}.",
+            tags=response.tags,
+            metadata={**metadata, "forms": list(response.wording_ids)},
+            **shared,
+        )
+
     first, second = responses
     return PairRow(
-        pair=facts.pair(row_id, (first, second)),
-        swapped=facts.pair(f"{row_id}-swapped", (second, first)),
-        singles=(facts.single(f"{row_id}-a", first), facts.single(f"{row_id}-b", second)),
+        pair=pair("", (first, second)),
+        swapped=pair("-swapped", (second, first)),
+        singles=(single("-a", first), single("-b", second)),
         png=png,
     )
 
@@ -319,67 +353,6 @@ class _Responder:
         return score_answers(solution.answers, self.exercise.truth.answers) == WRONG
 
 
-@dataclass(frozen=True)
-class _PairFacts:
-    """Everything that the examples of one pair share."""
-
-    question: str
-    truth: tuple[str, ...]
-    evidence: Evidence
-    images: tuple[str, ...]
-    group: str
-    confidence: float
-    metadata: dict[str, Any]
-
-    def pair(self, example_id: str, responses: Responses) -> LabelledExample:
-        """Make the example of the pair with its responses in this order."""
-        return LabelledExample(
-            id=example_id,
-            task="truthful-pair",
-            responses=tuple(response.text for response in responses),
-            label=preference(*responses),
-            critique=f"{self._source()} {_compared(responses, self.evidence)}",
-            confidence=self.confidence,
-            tags=tuple(dict.fromkeys(tag for response in responses for tag in response.tags)),
-            metadata={
-                **self.metadata,
-                "faults": [list(response.tags) for response in responses],
-                "forms": [list(response.wording_ids) for response in responses],
-            },
-            **self._shared_fields(),
-        )
-
-    def single(self, example_id: str, response: PairedResponse) -> LabelledExample:
-        """Make the example of one response of the pair."""
-        said = f" says {join_list(response.answers)} and" if response.answers else ""
-        described = response.described(self.evidence)
-        return LabelledExample(
-            id=example_id,
-            task="truthful-critique-score",
-            responses=(response.text,),
-            label=str(response.score),
-            critique=f"{self._source()} The response{said} {described}.",
-            tags=response.tags,
-            metadata={**self.metadata, "forms": list(response.wording_ids)},
-            **self._shared_fields(),
-        )
-
-    def _source(self) -> str:
-        """State the right answer by the evidence for it."""
-        sources: dict[str, str] = words_of("preference_pairs")["sources"]
-        return sources[self.evidence].format(truth=join_list(self.truth))
-
-    def _shared_fields(self) -> dict[str, Any]:
-        return {
-            "mode": "critique",
-            "question": self.question,
-            "references": self.truth if self.evidence == "reference" else (),
-            "images": self.images,
-            "group": self.group,
-            "source": "pairs",
-        }
-
-
 def preference(first: PairedResponse, second: PairedResponse) -> str:
     """Label a pair: truth decides; between equals, the response that adds nothing."""
     a, b = ((response.right, response.addition is None) for response in (first, second))
@@ -421,52 +394,43 @@ def _compared(responses: Responses, evidence: Evidence) -> str:
     return f"{first}; {second}. {decides}"
 
 
-PairSplits = dict[Split, list[PairRow]]
-
-
-def split_pairs(
-    rows: Sequence[PairRow], test: Sequence[PairRow], held_out: HeldOut, seed: int
-) -> PairSplits:
-    """Deal pairs to train, val and cal; ``test`` has wordings of its own and stays as it is.
-
-    Pairs with the same question go to the same split, so val and cal may become a little larger
-    than ``held_out`` says. No two pairs share a picture.
-    """
-    sizes = held_out.targets(len(rows) + len(test))
-    splits = fill_by_group(rows, lambda row: row.pair.metadata["asked"], sizes, seed)
-    return {**splits, "test": list(test)}
-
-
 def write_pairs(
-    out: Path, splits: PairSplits, *, both_orders: bool, source: Mapping[str, Any], **shared: Any
+    out: Path,
+    splits: Mapping[Split, Sequence[PairRow]],
+    *,
+    both_orders: bool,
+    source: Mapping[str, Any],
+    held_out: HeldOut,
+    seed: int,
+    command: str,
 ) -> Splits:
     """Write pairs to ``out``, single responses to ``out/scores`` and pictures to ``out/images``.
 
     ``both_orders`` trains on every pair in both orders of its responses, and ``source`` says what
-    the pairs were made from. ``shared`` are ``held_out``, ``seed`` and ``command``, as
-    :func:`write_prepared` takes them. Return the pairs of every split, as written.
+    the pairs were made from. Return the pairs of every split, as written.
     """
-
-    def ordered(examples: Iterable[LabelledExample], split: Split) -> list[LabelledExample]:
-        named = (row.model_copy(update={"split": split}) for row in examples)
-        return shuffled(named, shared["seed"])
-
-    pairs: Splits = {}
-    singles: Splits = {}
-    for split, rows in splits.items():
-        for row in rows:
-            if row.png:
-                save_picture(row.png, out)
-        swapped = [row.swapped for row in rows] if both_orders and split == "train" else []
-        pairs[split] = ordered([*(row.pair for row in rows), *swapped], split)
-        alone = (_in_subfolder(single) for row in rows for single in row.singles)
-        singles[split] = ordered(alone, split)
-    write_prepared(out / SCORES_FOLDER, singles, source={**source, "rows_are": "single"}, **shared)
-    write_prepared(out, pairs, source={**source, "rows_are": "pairs"}, **shared)
-    return pairs
-
-
-def _in_subfolder(example: LabelledExample) -> LabelledExample:
-    """Rewrite the paths of an example's pictures for a file one folder deeper."""
-    images = tuple(f"../{name}" for name in example.images)
-    return example.model_copy(update={"images": images}) if images else example
+    pairs = {split: [row.pair for row in rows] for split, rows in splits.items()}
+    if both_orders:
+        pairs["train"] += [row.swapped for row in splits["train"]]
+    for png in (row.png for rows in splits.values() for row in rows):
+        if png:
+            save_picture(png, out)
+    singles = {
+        split: [
+            # The file is one folder deeper.
+            single.model_copy(update={"images": tuple(f"../{name}" for name in single.images)})
+            for row in rows
+            for single in row.singles
+        ]
+        for split, rows in splits.items()
+    }
+    written = in_splits(pairs, seed)
+    for folder, examples, rows_are in (
+        (out / SCORES_FOLDER, in_splits(singles, seed), "single"),
+        (out, written, "pairs"),
+    ):
+        described = {**source, "rows_are": rows_are}
+        write_prepared(
+            folder, examples, source=described, held_out=held_out, seed=seed, command=command
+        )
+    return written

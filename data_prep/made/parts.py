@@ -9,12 +9,11 @@ from random import Random
 from typing import Any, Literal
 
 from data_prep.made.words import names
-from data_prep.made.words.wordings import capital, draw_weighted, seeded_rng, words_of
+from data_prep.made.words.wordings import WordSplit, capital, draw_weighted, seeded_rng, words_of
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, ReferenceMode
 
 Language = Literal["en", "de", "es", "zh"]
-Split = Literal["train", "held_out"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "zh")
 Behaviour = Literal["complete", "omission", "replaced", "added", "declined"]
 """What a response gives: all parts in some order, some and no more, all but one that is another,
@@ -59,15 +58,13 @@ class Asked:
         return _listed(parts, between, before_last or words["spoken"])
 
 
-def generate_omissions(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
+def generate_omissions(num_rows: int, seed: int, split: WordSplit) -> Iterator[LabelledExample]:
     """Stream examples of task ``hieval-qs`` about answers of several parts, in all languages.
 
     Every four consecutive rows answer the same question. A response that leaves a part out is
     ``Partial``, in mode ``any`` ``Wrong``; complete ones have the same sentences, and other orders.
-    Where ``held_out``, questions and responses have wordings that training data never show.
     """
-    split: Split = "held_out" if held_out else "train"
-    name = f"omissions-{'test' if held_out else 'train'}-{seed}"
+    name = f"omissions-{split}-{seed}"
     for index in range(num_rows):
         number = index // ROWS_PER_QUESTION
         rng = seeded_rng(name, number)
@@ -90,7 +87,7 @@ def generate_languages(num_rows: int, seed: int, task: str) -> Iterator[Labelled
     name = f"languages-{task}-{seed}"
     for index in range(num_rows):
         number = index // ROWS_PER_QUESTION
-        asked = _draw(seeded_rng(name, number), LANGUAGES[number % len(LANGUAGES)], "held_out")
+        asked = _draw(seeded_rng(name, number), LANGUAGES[number % len(LANGUAGES)], "test")
         yield MAKERS[task](name, index, asked, seeded_rng(name, "response", index))
 
 
@@ -102,7 +99,7 @@ def _quick_score(
     references: tuple[str, ...],
     behaviour: Behaviour,
     rng: Random,
-    split: Split,
+    split: WordSplit,
 ) -> LabelledExample:
     lacking = WRONG if MODES[form] == "any" else PARTIAL
     label = {"complete": CORRECT, "omission": lacking}.get(behaviour, WRONG)
@@ -121,7 +118,7 @@ def _language_score(name: str, index: int, asked: Asked, rng: Random) -> Labelle
     shares: dict[Behaviour, int] = {"complete": 50, "replaced": 30, "omission": 20}
     references = (asked.joined(asked.parts),)
     return _quick_score(
-        name, index, asked, form, references, draw_weighted(rng, shares), rng, "held_out"
+        name, index, asked, form, references, draw_weighted(rng, shares), rng, "test"
     )
 
 
@@ -133,7 +130,7 @@ def _simple_vqa(name: str, index: int, asked: Asked, rng: Random) -> LabelledExa
         **_row(name, index, asked, behaviour, (asked.joined(asked.parts),)),
         task="simplevqa",
         variant="chinese" if asked.language == "zh" else "english",
-        responses=(_respond(rng, asked, behaviour, "held_out"),),
+        responses=(_respond(rng, asked, behaviour, "test"),),
         label=labels[behaviour],
     )
 
@@ -144,13 +141,13 @@ def _criterion(name: str, index: int, asked: Asked, rng: Random) -> LabelledExam
         **_row(name, index, asked, behaviour, (asked.joined(asked.parts),)),
         task="criterion",
         criteria=("gives the same answer as the reference",),
-        responses=(_respond(rng, asked, behaviour, "held_out"),),
+        responses=(_respond(rng, asked, behaviour, "test"),),
         label="Pass" if behaviour == "complete" else "Fail",
     )
 
 
 def _pair(name: str, index: int, asked: Asked, rng: Random) -> LabelledExample:
-    responses = tuple(_respond(rng, asked, each, "held_out") for each in ("complete", "replaced"))
+    responses = tuple(_respond(rng, asked, each, "test") for each in ("complete", "replaced"))
     is_first = rng.random() < 0.5
     return LabelledExample(
         **_row(name, index, asked, "complete", (asked.joined(asked.parts),)),
@@ -182,7 +179,7 @@ def _row(
     }
 
 
-def _draw(rng: Random, language: Language, split: Split) -> Asked:
+def _draw(rng: Random, language: Language, split: WordSplit) -> Asked:
     words = words_of("parts")[language]
     spelling: names.Language = "zh" if language == "zh" else "en"
     kind = rng.choice(sorted(words["questions"]))
@@ -224,7 +221,7 @@ def _references(rng: Random, asked: Asked, form: Form) -> tuple[str, ...]:
     return (whole, asked.joined(asked.parts[::-1], " & "))
 
 
-def _respond(rng: Random, asked: Asked, behaviour: Behaviour, split: Split) -> str:
+def _respond(rng: Random, asked: Asked, behaviour: Behaviour, split: WordSplit) -> str:
     words = words_of("parts")[asked.language]
     if behaviour == "declined":
         return str(rng.choice(words["declined"]))

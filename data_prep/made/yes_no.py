@@ -8,12 +8,18 @@ from random import Random
 from typing import Any, Literal
 
 from data_prep.made.words import names
-from data_prep.made.words.wordings import capital, draw_weighted, seeded_rng, texts, words_of
+from data_prep.made.words.wordings import (
+    WordSplit,
+    capital,
+    draw_weighted,
+    seeded_rng,
+    texts,
+    words_of,
+)
 from judging.tasks.hieval_qs import CORRECT, WRONG
 from judging.types import LabelledExample
 
 Language = Literal["en", "de", "es", "zh"]
-Split = Literal["train", "held_out"]
 Answer = Literal["yes", "no"]
 Claim = Literal["yes", "no", "undecided"]
 """What a response says, in whatever words."""
@@ -55,7 +61,7 @@ class Asked:
         """Put names and things into a template of the kind."""
         return template.format_map(self.slots)
 
-    def statements(self, answer: Answer, split: Split, *, alone: bool) -> list[str]:
+    def statements(self, answer: Answer, split: WordSplit, *, alone: bool) -> list[str]:
         """List templates of statements that mean an answer.
 
         Unless ``alone``, they can be part of a sentence.
@@ -64,16 +70,14 @@ class Asked:
         return [each for each in every if alone or not each.endswith((".", "。"))]
 
 
-def generate_yes_no(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
+def generate_yes_no(num_rows: int, seed: int, split: WordSplit) -> Iterator[LabelledExample]:
     """Stream examples of task ``hieval-qs`` whose references are yes or no, in four languages.
 
     Every four consecutive rows ask the same question: two responses, each with a reference that
     says yes and with one that says no. So no wording tells the label without the reference. Rows
-    of the same question share their group, as pictures are asked about more than once. Where
-    ``held_out``, questions and responses have wordings that training data never show.
+    of the same question share their group, as pictures are asked about more than once.
     """
-    split: Split = "held_out" if held_out else "train"
-    name = f"yes-no-{'test' if held_out else 'train'}-{seed}"
+    name = f"yes-no-{split}-{seed}"
     for index in range(num_rows):
         number, place = divmod(index, ROWS_PER_QUESTION)
         rng = seeded_rng(name, number)
@@ -108,7 +112,7 @@ def generate_yes_no(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
         )
 
 
-def _draw(rng: Random, language: Language, split: Split) -> Asked:
+def _draw(rng: Random, language: Language, split: WordSplit) -> Asked:
     """Draw a kind of question, and fill its wording with invented names."""
     words = words_of("yes_no")[language]
     asked = {kind: each for kind, each in words["kinds"].items() if split in each["questions"]}
@@ -151,16 +155,13 @@ def _slots(rng: Random, language: Language) -> dict[str, str]:
 def _references(rng: Random, asked: Asked, answer: Answer, *, is_set: bool) -> tuple[str, ...]:
     forms = words_of("yes_no")[asked.language]["references"][answer]
     drawn = rng.sample(forms, 1 if is_set or rng.random() < 0.7 else 2)
-    statement = asked.filled(rng.choice(asked.statements(answer, _split_of(asked), alone=False)))
+    # Statements of test data are for kinds of questions that training data never have.
+    split: WordSplit = "train" if "train" in asked.words["questions"] else "test"
+    statement = asked.filled(rng.choice(asked.statements(answer, split, alone=False)))
     return tuple(dict.fromkeys(_filled(rng, asked, each, statement, "") for each in drawn))
 
 
-def _split_of(asked: Asked) -> Split:
-    """Choose where a reference takes its statement from: held out only if the kind is."""
-    return "train" if "train" in asked.words["questions"] else "held_out"
-
-
-def _respond(rng: Random, asked: Asked, claim: Claim, split: Split) -> tuple[str, str, str]:
+def _respond(rng: Random, asked: Asked, claim: Claim, split: WordSplit) -> tuple[str, str, str]:
     """Write a response that claims something, after the templates that it is made of."""
     families = words_of("yes_no")[asked.language][claim]
     family = "none" if claim == "undecided" else draw_weighted(rng, FAMILIES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -143,21 +142,14 @@ def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[La
     return examples
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """The rows of every split, and what became of each ingredient."""
-
-    splits: Splits
-    taken: list[dict[str, int]]
-    """Number of rows by split, an entry for each ingredient."""
-    num_overlapping: int
-    """Rows left out because their question is in a stricter split of another ingredient."""
-
-
-def mix(ingredients: Sequence[tuple[Path, int | None]], seed: int) -> Mixture:
+def mix(
+    ingredients: Sequence[tuple[Path, int | None]], seed: int
+) -> tuple[Splits, list[dict[str, int]], int]:
     """Take a number of training rows of each data set, and the same share of its other splits.
 
-    An ingredient is the folder of a prepared data set, and the number; ``None``: all.
+    An ingredient is the folder of a prepared data set, and the number; ``None``: all. Give the
+    splits, the number of rows of each ingredient by split, and how many rows were left out because
+    their question is in a stricter split of another one.
     What is taken depends on the seed and the rows; of the rows of a split those with the smallest
     hashes come first, so a larger limit adds rows to those of a smaller one. Raise ``CustosError``
     if a folder holds no training split or too few rows of it, or a row is bad.
@@ -188,7 +180,7 @@ def mix(ingredients: Sequence[tuple[Path, int | None]], seed: int) -> Mixture:
             )
         share = limit / num_train if num_train else 0.0
         taken.append({split: rows[: round(share * len(rows))] for split, rows in splits.items()})
-    return Mixture(
+    return (
         {split: shuffled((r for part in taken for r in part[split]), seed) for split in SPLITS},
         [{split: len(part[split]) for split in SPLITS} for part in taken],
         num_overlapping,

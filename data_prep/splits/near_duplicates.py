@@ -225,7 +225,7 @@ class _Join:
             room = self._largest_union_and_overlap(shared)
             similar = sets.sizes[i] + sets.sizes[j] <= room
             i, j, room = i[similar], j[similar], room[similar]
-            self._merge(numbers[i], numbers[j])
+            self.clusters = merge_clusters(self.clusters, numbers[i], numbers[j])
             np.maximum.at(reach, i, room - sets.sizes[j])
             np.maximum.at(reach, j, room - sets.sizes[i])
         return reach
@@ -264,7 +264,8 @@ class _Join:
         )
         reach_here = np.maximum(reach_of_kind, within)[kind]
         linked = sizes <= reach_here
-        self._merge(numbers[linked], numbers[smallest[kind[linked]]])
+        near = numbers[smallest[kind[linked]]]
+        self.clusters = merge_clusters(self.clusters, numbers[linked], near)
         reach[able] = reach_here
         return reach
 
@@ -313,9 +314,6 @@ class _Join:
     def _largest_union_and_overlap(self, shared: Ints) -> Ints:
         """Compute how many elements two similar sets may have together that share this number."""
         return np.floor(shared + (shared + ROUNDING) / self.threshold).astype(np.int64)
-
-    def _merge(self, left: Ints, right: Ints) -> None:
-        self.clusters = merge_clusters(self.clusters, left, right)
 
 
 def merge_clusters(clusters: Ints, left: Ints, right: Ints) -> Ints:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -160,44 +161,47 @@ class _KeyedRow:
     options: tuple[str, ...]
     pictures: tuple[str, ...]
 
-    @property
-    def shown(self) -> tuple[object, ...]:
-        """Collect what the judge is shown as the question."""
-        return (self.text, self.options, self.pictures)
+    @cached_property
+    def keys(self) -> dict[str, tuple[object, ...]]:
+        """Collect what rows of two splits may share, the question as the judge is shown it."""
+        example, beside = self.example, (self.options, self.pictures)
+        shown = (self.text, *beside)
+        return {
+            "row": (shown, example.references, example.responses),
+            "question": (shown,),
+            "question of its references": (shown, example.references),
+            "question without a group": (shown,),
+            "group": (example.source, example.group),
+            "cluster": (self.cluster, *beside),
+            "meaning": (self.meaning, *beside),
+        }
 
     def sought(self) -> list[tuple[str, object]]:
         """List what this row overlaps with in another split: kind and key, strongest first."""
-        shown, example = self.shown, self.example
-        row = ("row", ("row", shown, example.references, example.responses))
-        group = [("group", ("group", example.source, example.group))] if example.group else []
-        if _has_made_group(example):
-            of_references = ("question of its references", shown, example.references)
-            return [
-                *(row, ("question", of_references)),
-                *(("question", ("question without a group", shown)), *group),
-            ]
+        kinds = _SOUGHT_OF_MADE if _has_made_group(self.example) else _SOUGHT
         return [
-            *(row, ("question", ("question", shown))),
-            ("near-duplicate", ("cluster", self.cluster, self.options, self.pictures)),
-            *(*group, (PARAPHRASE, ("meaning", self.meaning, self.options, self.pictures))),
+            (kind, (name, *self.keys[name]))
+            for kind, name in kinds
+            if name != "group" or self.example.group
         ]
 
     def held(self) -> list[object]:
         """List the keys by which rows of another split find this row."""
-        shown, example = self.shown, self.example
-        keys: list[object] = [
-            ("row", shown, example.references, example.responses),
-            ("question", shown),
-            ("question of its references", shown, example.references),
-            ("group", example.source, example.group),
-        ]
-        if not _has_made_group(example):
-            keys += [
-                ("question without a group", shown),
-                ("cluster", self.cluster, self.options, self.pictures),
-                ("meaning", self.meaning, self.options, self.pictures),
-            ]
-        return keys
+        hidden = _HIDDEN_OF_MADE if _has_made_group(self.example) else ()
+        return [(name, *key) for name, key in self.keys.items() if name not in hidden]
+
+
+_SOUGHT = (
+    *(("row", "row"), ("question", "question"), ("near-duplicate", "cluster")),
+    *(("group", "group"), (PARAPHRASE, "meaning")),
+)
+"""Kinds of overlap, the strongest first, and the key that tells each."""
+_SOUGHT_OF_MADE = (
+    *(("row", "row"), ("question", "question of its references")),
+    *(("question", "question without a group"), ("group", "group")),
+)
+"""The same of rows whose maker gave them groups."""
+_HIDDEN_OF_MADE = ("question without a group", "cluster", "meaning")
 
 
 def _has_made_group(example: LabelledExample) -> bool:
@@ -341,7 +345,8 @@ def same_question_clusters(questions: Sequence[str]) -> Ints:
     several = [rows for rows in members.values() if len(rows) > 1]
     kept = {row: _Question(questions[row]) for rows in several for row in rows}
     links = [link for rows in several for link in _within(rows, kept)]
-    return merge_clusters(np.arange(len(questions)), *_columns(links))
+    left, right = np.array(links, dtype=np.int64).reshape(-1, 2).T
+    return merge_clusters(np.arange(len(questions)), left, right)
 
 
 def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> Ints:
@@ -392,8 +397,3 @@ def _within(rows: Sequence[int], questions: Mapping[int, _Question]) -> Iterator
                     for j in by_content[wider]
                     if questions[i].is_within(questions[j])
                 )
-
-
-def _columns(links: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
-    left, right = np.array(links, dtype=np.int64).reshape(-1, 2).T
-    return left, right

@@ -160,6 +160,36 @@ def fill_by_group(
     return splits
 
 
+def deal_made(
+    make: Callable[[int, Literal["train", "test"]], Iterable[T]],
+    num_rows: int,
+    held_out: HeldOut,
+    seed: int,
+    group_of: Callable[[T], str],
+) -> dict[Split, list[T]]:
+    """Make rows whose test split has wordings of its own, and deal the others by group.
+
+    Rows of a group of the test are left out. ``make`` and ``num_rows`` are those of
+    :func:`split_made`.
+    """
+    sizes = held_out.targets(num_rows)
+    num_test = round(sizes["test"])
+    test = list(make(num_test, "test"))
+    tested = set(map(group_of, test))
+    others = [row for row in make(num_rows - num_test, "train") if group_of(row) not in tested]
+    return {**fill_by_group(others, group_of, sizes, seed), "test": test}
+
+
+def in_splits(dealt: Mapping[Split, Sequence[LabelledExample]], seed: int) -> Splits:
+    """Name the split in every row, and put the rows of each split in an order fixed by the seed."""
+    return {
+        split: shuffled(
+            (row.model_copy(update={"split": split}) for row in dealt.get(split, ())), seed
+        )
+        for split in SPLITS
+    }
+
+
 def shuffled(examples: Iterable[LabelledExample], seed: int) -> list[LabelledExample]:
     """Put examples in an order that depends on the seed and on the examples alone.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from data_prep.made.charts.scenes import View
@@ -127,17 +128,10 @@ def read_value(rng: Random, view: View) -> Problem:
     return Problem("read_value", {"a": a}, _named(a), _value, faults)
 
 
-def ranked_value(rng: Random, view: View) -> Problem:
-    """Ask for the value of the item of a rank."""
-    return _by_rank(rng, "ranked_value", _value)
-
-
-def ranked_name(rng: Random, view: View) -> Problem:
-    """Ask for the name of the item of a rank."""
-    return _by_rank(rng, "ranked_name", _names)
-
-
-def _by_rank(rng: Random, operation: str, conclude: Callable[[Items, View], Solution]) -> Problem:
+def _by_rank(
+    operation: str, conclude: Callable[[Items, View], Solution], rng: Random, view: View
+) -> Problem:
+    """Ask for the value or the name of the item of a rank."""
     rank = rng.choice(list(RANKS))
 
     def faults(items: Items, view: View) -> Iterator[Slip]:
@@ -145,6 +139,10 @@ def _by_rank(rng: Random, operation: str, conclude: Callable[[Items, View], Solu
             yield Slip("wrong choice", conclude((name,), view))
 
     return Problem(operation, {"rank": rank}, _at_ranks(rank), conclude, faults)
+
+
+ranked_value = partial(_by_rank, "ranked_value", _value)
+ranked_name = partial(_by_rank, "ranked_name", _names)
 
 
 def _of_two(
@@ -294,17 +292,8 @@ def largest_two(rng: Random, view: View) -> Problem:
     return Problem("largest_two", {"end": end}, _at_ranks(end, f"second {end}"), _names, faults)
 
 
-def matching_names(rng: Random, view: View) -> Problem | None:
-    """Ask for the names of all items whose values meet a condition."""
-    return _matching(rng, view, "matching_names")
-
-
-def matching_count(rng: Random, view: View) -> Problem | None:
-    """Ask how many items meet a condition."""
-    return _matching(rng, view, "matching_count")
-
-
-def _matching(rng: Random, view: View, operation: str) -> Problem | None:
+def _matching(operation: str, rng: Random, view: View) -> Problem | None:
+    """Ask for the names of all items whose values meet a condition, or for their number."""
     ordered = sorted(view.values())
     cut = rng.randrange(1, len(ordered))
     above, below = ordered[cut - 1], ordered[cut]
@@ -343,6 +332,10 @@ def _matching(rng: Random, view: View, operation: str) -> Problem | None:
     if len({holds(value) for value in view.values()}) < 2:
         return None
     return Problem(operation, {"condition": text}, choose, conclude, faults)
+
+
+matching_names = partial(_matching, "matching_names")
+matching_count = partial(_matching, "matching_count")
 
 
 GENERAL: dict[Operation, int] = {

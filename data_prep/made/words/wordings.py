@@ -17,8 +17,9 @@ from typing import Any, Literal, TypeVar
 from judging.files.opening import shipped_yaml
 
 _FOLDER = Path(__file__).parent
-_HELD_OUT = {"train": False, "held_out": True}
 
+WordSplit = Literal["train", "test"]
+"""The words of training data, or those that only test data show."""
 WordingSplit = Literal["train", "test", "all"]
 """``train``: no held-out wording. ``test``: responses in held-out wordings only. ``all``: every
 wording."""
@@ -59,13 +60,13 @@ def texts(written: str | list[str]) -> tuple[str, ...]:
 def read_wordings(maker: str, table: str, make: type[W]) -> tuple[W, ...]:
     """Read the wordings of a table in its order.
 
-    A table maps families to their wordings under ``train`` and ``held_out``: name to template, or
+    A table maps families to their wordings under ``train`` and ``test``: name to template, or
     to all fields of ``make`` besides the id.
     """
     return tuple(
         make(
             id=f"{family}.{name}",
-            held_out=_HELD_OUT[section],
+            held_out=section == "test",
             **({"template": fields} if isinstance(fields, str) else fields),
         )
         for family, sections in words_of(maker)[table].items()

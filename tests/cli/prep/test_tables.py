@@ -10,8 +10,7 @@ import pytest
 from data_prep.splits.filters import excluded_hash
 from data_prep.splits.overlap import find_overlaps
 from judging.errors import CustosError
-from tests.cli.prep.made_up import SPLITS, evouna_rows, own_rows, read, read_splits, run, write_rows
-from tests.published_files import needs_published, published
+from tests.cli.prep.made_up import SPLITS, evouna_rows, own_rows, read, run, write_rows
 
 
 def test_generic_with_both_filters(tmp_path: Path) -> None:
@@ -195,17 +194,6 @@ def test_evouna(tmp_path: Path) -> None:
     assert not (tmp_path / "refused").exists()
 
 
-@needs_published("evouna/NQ.json")
-def test_evouna_as_published(tmp_path: Path) -> None:
-    run("evouna", "--source", published("evouna/NQ.json"), "--out", tmp_path)
-    splits = read_splits(tmp_path)
-    assert sum(map(len, splits.values())) == 15_098
-    assert len(splits["test"]) >= 1_500
-    for members in splits.values():
-        share = sum(e.label == "Correct" for e in members) / len(members)
-        assert share == pytest.approx(0.732, abs=0.005)
-
-
 def test_excluded_questions_are_left_out(tmp_path: Path) -> None:
     rows = evouna_rows(40)
     source, excluded = tmp_path / "nq.json", tmp_path / "out.sha256"
@@ -247,8 +235,7 @@ def test_hieval_options(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--field", "question"), "--field 'question': expected NAME=VALUE"),
-        (("--field", "qestion=q"), "field 'qestion'"),
-        (("--label", "1=Right"), "'Right' is not one of Correct, Partial, Wrong"),
+        (("--field", "qestion=q"), "'qestion' is not one of our fields"),
         (("--test", "-1"), "field 'test'"),
         (("--test", "inf"), "--test 'inf': expected a finite number"),
         (("--test", "0.95"), "leave none of"),
@@ -301,27 +288,3 @@ def test_the_reference_is_shown_or_not_as_asked(tmp_path: Path) -> None:
         assert sum(not example.references for example in examples) == without
     train, test = ({e.question for e in read(tmp_path / "both", s)} for s in ("train", "test"))
     assert not train & test
-
-
-def test_truthfulqa(tmp_path: Path) -> None:
-    rows = [
-        {
-            "question": f"what is item {i}",
-            "response": f"a thing {j}",
-            "label": "True" if j else "False",
-            "correct_answers": ["thing"],
-        }
-        for i in range(50)
-        for j in range(2)
-    ]
-    rows[3]["label"] = "Maybe"
-    source = write_rows(tmp_path / "t.jsonl", rows)
-    with pytest.raises(CustosError, match="1 rows cannot be used .*row 4: field 'label'"):
-        run("truthfulqa", "--source", source, "--out", tmp_path / "refused")
-    result = run("truthfulqa", "--source", source, "--out", tmp_path / "out", "--allow-dropped")
-    assert "left out: 1 bad rows" in result.stdout
-    assert sum(map(len, read_splits(tmp_path / "out").values())) == 99
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["left_out"] == {
-        "bad_rows": 1, "without_an_answer": 0, "judged_both_ways": 0, "repeated": 0,
-    }  # fmt: skip

@@ -64,6 +64,9 @@ def test_only_critiques_that_lead_to_peoples_label_are_kept(
     manifest = write(judge, tmp_path, pairs)
     [(_, row)] = read_records(tmp_path / "rows.jsonl", LabelledExample)
     assert row == pair("right", mode="critique", critique="A is right.", confidence=0.83)
+    [public] = load_conversations(tmp_path / "conversations.jsonl")
+    assert (public.responses, public.label) == (row.responses, row.label)
+    assert (public.critique, public.confidence) == (row.critique, row.confidence)
     rejects = [json.loads(line) for line in (tmp_path / "rejects.jsonl").open()]
     assert [(reject["id"], reject["reason"]) for reject in rejects] == [
         ("failing", "request failed"),
@@ -84,19 +87,6 @@ def test_only_critiques_that_lead_to_peoples_label_are_kept(
     assert (manifest["counts"], manifest["reused"]) == ({"A": 2}, 5)
     ids = [row.id for _, row in read_records(tmp_path / "rows.jsonl", LabelledExample)]
     assert ids == ["failing", "right"]
-
-
-def test_rows_are_ready_for_training_and_in_the_public_format(
-    judge: FakeServer, tmp_path: Path
-) -> None:
-    write(judge, tmp_path, [pair("right", references=("Two",))])
-    [(_, row)] = read_records(tmp_path / "rows.jsonl", LabelledExample)
-    task = get_task(row.task)
-    task.check(row)
-    assert task.target(row) == "A"
-    [public] = load_conversations(tmp_path / "conversations.jsonl")
-    assert (public.question, public.responses) == (row.question, row.responses)
-    assert (public.label, public.critique, public.confidence) == ("A", "A is right.", 0.83)
 
 
 @pytest.mark.parametrize("show_reasons", [False, True])

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,22 +63,6 @@ def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> N
     assert (manifest["counts"], manifest["rejected"]) == ({"odd": 1}, {"no number": 1})
     assert (manifest["reused"], manifest["decoding"]) == (0, {})
     assert manifest["cost"] > 0
-
-
-def test_files_that_cannot_be_written_leave_no_manifest(fake: FakeServer, tmp_path: Path) -> None:
-    fake.answer = answer
-    model_writer = writer(fake, tmp_path)
-    outcome = model_writer.ask(requests("7"))
-    model_writer.write(outcome, {"numbers.jsonl": outcome.records}, {})
-
-    def broken() -> Iterator[dict[str, str]]:
-        yield {"half": "written"}
-        raise OSError("the disk is gone")
-
-    with pytest.raises(OSError, match="the disk is gone"):
-        model_writer.write(outcome, {"numbers.jsonl": broken()}, {})
-    assert not (tmp_path / "manifest.json").exists()
-    assert (tmp_path / "numbers.jsonl").read_text() == '{"value":7}\n'
 
 
 STEP = STEPS.get("simplevqa-atomic")
@@ -151,19 +135,15 @@ def test_a_run_of_braces_is_read_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason", "detail"),
+    ("text", "reason"),
     [
-        ("", NOT_JSON, "there is no JSON object"),
-        ("} {", NOT_JSON, "there is no JSON object"),
-        ('{"value": 3', NOT_JSON, "there is no JSON object"),
-        ('{"value": }', NOT_JSON, "not valid JSON"),
-        ('{"value": "many"}', OTHER_SCHEMA, "field 'value'"),
-        ('{"note": "x"}', OTHER_SCHEMA, "field 'value': Field required"),
-        ('{"value": 3, "price": 1}', OTHER_SCHEMA, "field 'price': unknown field"),
+        *((text, NOT_JSON) for text in ("", "} {", '{"value": 3', '{"value": }')),
+        ('{"value": "many"}', OTHER_SCHEMA),
+        ('{"value": 3, "price": 1}', OTHER_SCHEMA),
     ],
 )
-def test_other_replies_can_be_mended(text: str, reason: str, detail: str) -> None:
-    with pytest.raises(UnusableText, match=detail) as error:
+def test_other_replies_can_be_mended(text: str, reason: str) -> None:
+    with pytest.raises(UnusableText) as error:
         read_reply(reply(text), Answer)
     assert (error.value.reason, error.value.mendable) == (reason, True)
 

@@ -18,8 +18,7 @@ import httpx
 import pytest
 
 from data_prep.tables.examples import read_examples
-from judging.tasks import TASKS
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import LabelledExample
 from tests.cli.prep.made_up import run, write_rows
 from tests.data_prep.construction.test_labelling_tools import choices
 
@@ -148,36 +147,6 @@ def test_labels_come_back_from_label_studio(label_studio: str, tmp_path: Path) -
             assert labelled["q4"].label == "Wrong; Other"
 
 
-@slow
-@needs(LABEL_STUDIO)
-def test_label_studio_takes_the_configuration_of_every_task(
-    label_studio: str, tmp_path: Path
-) -> None:
-    person = User(label_studio, "carla@lab.org")
-    for task in TASKS:
-        rows = [{"id": str(n), **row} for n, row in enumerate(task.rows_by_rubric().values())]
-        for row in {1: rows[:1], len(rows): rows}.values():
-            table = write_rows(tmp_path / "rows.jsonl", row)
-            out = tmp_path / f"{task.name}-{len(row)}"
-            requests = map(JudgeRequest.model_validate, row)
-            best = [task.labels(task.rubric(request))[0] for request in requests]
-            common = {"status": "scored", "judge_name": "a judge", "confidence": 0.5}
-            verdicts = write_rows(
-                tmp_path / "verdicts.jsonl",
-                [{"id": str(n), "row": n + 1, "label": best[n], **common} for n in range(len(row))],
-            )
-            run(
-                *("construct", "labelling", "label-studio", table, "--out", out),
-                *("--verdicts", verdicts),
-            )
-            config = (out / "labels.xml").read_text(encoding="utf-8")
-            tasks = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
-            body = {"title": out.name[:50], "label_config": config}
-            project = person("POST", "/api/projects", json=body)["id"]
-            told = person("POST", f"/api/projects/{project}/import", json=tasks)
-            assert told["task_count"] == told["prediction_count"] == len(tasks)
-
-
 PROGRAM = """
 import json, sys
 from unittest.mock import MagicMock
@@ -257,14 +226,3 @@ def test_labels_come_back_from_argilla(tmp_path: Path) -> None:
         }
     nested = read_back(table, out / "nested.json", *names, "--task", "hieval-ea")
     assert nested[0].annotator_labels == labelled[0].annotator_labels
-
-
-@slow
-@needs(ARGILLA)
-def test_argilla_takes_the_settings_of_every_task(tmp_path: Path) -> None:
-    for task in TASKS:
-        rows = [{"id": str(n), **row} for n, row in enumerate(task.rows_by_rubric().values())]
-        table = write_rows(tmp_path / "rows.jsonl", rows)
-        out = tmp_path / task.name
-        run("construct", "labelling", "argilla", table, "--out", out)
-        in_argilla(out, [])

@@ -30,7 +30,7 @@ def chart_test() -> list[LabelledExample]:
 
 @pytest.fixture(scope="package")
 def twins() -> list[PlannedRow]:
-    return list(plan_twins(100, 1, "all"))
+    return list(plan_twins(60, 1, "all"))
 
 
 @pytest.fixture(scope="package")

@@ -1,41 +1,12 @@
 """Made answers to benchmark questions against readers that know the rubrics and no template."""
 
 import re
-from collections.abc import Iterator
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
-from typing import Any
 
 import pytest
 
-from data_prep.made.benchmark_answers import wordings_for
 from judging.tasks import get_task
 from judging.types import LabelledExample
-
-
-def test_training_and_test_share_no_wording() -> None:
-    trained, tested = set(_texts(wordings_for("train"))), set(_texts(wordings_for("test")))
-    assert len(trained) > 250
-    assert not trained & tested
-    letters = [{_letters(text) for text in side} for side in (trained, tested)]
-    assert letters[0] & letters[1] <= {""}, "punctuation makes no difference"
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"\W", "", re.sub(r"\{\w+\}", "", text)).casefold()
-
-
-def _texts(table: Any) -> Iterator[str]:
-    """Yield every wording in a table of wordings but bare slots and joints between elements."""
-    if isinstance(table, dict):
-        for name, part in table.items():
-            if name not in ("joints", "unit", "low", "high"):
-                yield from _texts(part)
-    elif isinstance(table, str):
-        yield table
-    elif isinstance(table, tuple):
-        for part in table:
-            yield from _texts(part)
-
 
 UNRELATED = (
     r"nothing to do with|not about|unrelated|cannot be found|not connected|Nothing in this graph"

@@ -140,16 +140,6 @@ def test_a_drawn_wrong_answer_never_resembles_a_reference(
     assert wrong is None or not may_mean(wrong, answers[:1])
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.text(min_size=1, max_size=40), st.text(max_size=40))
-def test_hostile_text_goes_through_unchanged(reference: str, question: str) -> None:
-    hostile = SOURCES[0].model_copy(
-        update={"references": (reference,), "question": question, "responses": ("{yes}{",)}
-    )
-    for row in generate_hard([hostile, *SOURCES[1:8]], 6, 0):
-        assert row.label in ("Correct", "Wrong")
-
-
 COMPOSED = ("refusal", "affirmation", "revision", "indecision", "statement")
 ANSWER = re.compile(r"\b(?:Right\w+|\w+) Qaname\b|\bRight\d+x0(?: \w+)?")
 """The sources' answers and their look-alikes; those of two words that share one with them."""
@@ -174,8 +164,7 @@ def test_alternatives_are_spelt_out() -> None:
     assert list(alternatives("[x] {yes}")) == ["[x] {yes}"]
 
 
-def test_the_splits_draw_different_rows_and_a_seed_the_same() -> None:
-    assert draws("train") == draws("train")
+def test_the_splits_draw_different_rows() -> None:
     responses = {split: {row.response for row in draws(split)} for split in ("train", "val")}
     assert not responses["train"] & responses["val"]
     assert len(responses["train"]) > 250

@@ -133,13 +133,3 @@ def test_both_charts_of_a_pair_share_data_question_and_answer(rows: list[dict[st
             for row in (original, manipulated)
         ]
         assert shared[0] == shared[1]
-
-
-def test_same_seed_same_files_and_more_pairs_keep_the_first(tmp_path: Path) -> None:
-    short, again, other = (tmp_path / name for name in "abc")
-    first = write(short, 1, seed=1)
-    assert first == write(again, 2, seed=1)[:2] != write(other, 1, seed=2)
-    for path in sorted(short.rglob("*.png")):
-        assert path.read_bytes() == (again / path.relative_to(short)).read_bytes()
-    manifest = json.loads((short / "manifest.json").read_text())
-    assert (manifest["pairs"], manifest["source"]) == (1, {"seed": 1})

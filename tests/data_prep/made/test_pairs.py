@@ -10,12 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from data_prep.made.charts.responses import questions
-from data_prep.made.pairs import CASES, PairRow, generate_pairs, split_pairs, wordings, write_pairs
+from data_prep.made.pairs import CASES, PairRow, generate_pairs, wordings
 from data_prep.made.words.wordings import Wording, read_wordings
-from data_prep.splits.splits import HeldOut
-from judging.files.records import read_records
 from judging.tasks import get_task
-from judging.types import LabelledExample
+from tests.cli.prep.made_up import SPLITS, read, run
 
 TIED = ("both right", "both right, both padded", "both wrong")
 OTHER = {"A": "B", "B": "A", "None": "None"}
@@ -34,24 +32,6 @@ def test_labels_and_cases_come_in_their_shares(rows: list[PairRow]) -> None:
     for row in rows:
         assert (row.pair.label == "None") == (row.pair.metadata["case"] in TIED)
     assert len({tag for row in rows for tag in row.pair.tags}) == 5
-
-
-def test_wording_does_not_give_the_label_away(rows: list[PairRow]) -> None:
-    """The wording does not tell a right response from a misreading or faulty logic."""
-    wins_of: dict[str, Counter[bool]] = {}
-    for row in rows:
-        pair = row.pair
-        if pair.metadata["case"] != "one right" or not all(
-            len(ids) == 2 for ids in pair.metadata["forms"]
-        ):
-            continue  # made up or beside the point: the wording shows that, and it is the fault
-        for name, (frame, _) in zip("AB", pair.metadata["forms"], strict=True):
-            wins_of.setdefault(frame.partition(".")[0], Counter())[name == pair.label] += 1
-    assert {"bare", "label", "inline", "selected"} == set(wins_of)
-    for family, counts in wins_of.items():
-        n = counts.total()
-        assert n > 100
-        assert abs(counts[True] / n - 0.5) < 3.3 * 0.5 / n**0.5, (family, counts)
 
 
 def test_a_blind_reader_learns_little(rows: list[PairRow]) -> None:
@@ -136,32 +116,16 @@ def test_evidence_is_where_the_metadata_say(rows: list[PairRow]) -> None:
 
 
 def test_splits_share_no_question_and_pictures_are_found(tmp_path: Path) -> None:
-    rows, test = (
-        list(generate_pairs(160, 5, "train", 0.04)),
-        list(generate_pairs(30, 5, "test", 0.04)),
-    )
-    splits = split_pairs(rows, test, HeldOut(val=10, cal=12, test=30), seed=0)
-    assert sum(map(len, splits.values())) == 190
-    questions = {split: {r.pair.metadata["asked"] for r in rows} for split, rows in splits.items()}
-    for a in questions:
-        for b in questions:
-            assert a == b or not questions[a] & questions[b]
-    written = write_pairs(
-        tmp_path,
-        splits,
-        both_orders=True,
-        source={},
-        held_out=HeldOut(val=10, cal=12, test=30),
-        seed=0,
-        command="test",
-    )
-    assert len(written["train"]) == 2 * len(splits["train"])
-    for split in ("train", "val", "cal", "test"):
-        pairs = [row for _, row in read_records(tmp_path / f"{split}.jsonl", LabelledExample)]
-        scores = tmp_path / "scores" / f"{split}.jsonl"
-        singles = [row for _, row in read_records(scores, LabelledExample)]
-        assert len(singles) == 2 * len(splits[split])
-        for example in (*pairs, *singles):
-            assert example.split == split
-            assert all(Path(name).is_file() for name in example.images)
-    assert any(row.png for rows in splits.values() for row in rows)
+    sizes = ("--val", 10, "--cal", 12, "--test", 30)
+    run("pairs", "--rows", 190, "--pictures", 0.04, "--seed", 5, *sizes, "--out", tmp_path)
+    asked: list[set[str]] = []
+    for split in SPLITS:
+        pairs, singles = read(tmp_path, split), read(tmp_path / "scores", split)
+        asked.append({pair.metadata["asked"] for pair in pairs})
+        assert len(singles) == (1 if split == "train" else 2) * len(pairs)
+        for folder, examples in ((tmp_path, pairs), (tmp_path / "scores", singles)):
+            for example in examples:
+                assert example.split == split
+                assert all((folder / name).is_file() for name in example.images)
+    assert sum(map(len, asked)) == len(set().union(*asked))
+    assert any((tmp_path / "images").iterdir())

@@ -1,17 +1,13 @@
 """Quick-score rows: labels follow from what is claimed; wordings do not tell them."""
 
-import math
 from collections import Counter
-from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.made.behaviours import BEHAVIOURS, Behaviour, Situation
-from data_prep.made.elements import Element, quantity
-from data_prep.made.quick_scores import draw_world, generate_examples, questions, responses
-from data_prep.made.words.names import Language
+from data_prep.made.behaviours import BEHAVIOURS
+from data_prep.made.quick_scores import generate_examples, questions, responses
 from data_prep.made.words.wordings import WordingSplit
 from data_prep.made.worlds import OPEN_WORLDS, SET_WORLDS
 from judging.types import LabelledExample
@@ -22,49 +18,6 @@ HELD_OUT_QUESTIONS = {question.id for question in questions() if question.held_o
 
 seeds = st.integers(min_value=-(2**63), max_value=2**63)
 splits: st.SearchStrategy[WordingSplit] = st.sampled_from(("train", "test", "all"))
-
-
-@settings(max_examples=40, deadline=None)
-@given(seeds, st.integers(0, 10**6), st.sampled_from(BEHAVIOURS))
-def test_label_follows_from_the_elements_claimed(
-    seed: int, number: int, behaviour: Behaviour
-) -> None:
-    situation = draw_world(seed, "all", number).situation
-    content = behaviour.choose(situation, Random(seed))
-    if content is None:
-        return
-    claimed = () if behaviour.families in {("cut",), ("refusal",), ("empty",)} else content.items
-    if behaviour.families == ("guesses",):
-        claimed = (*content.items, *content.foil)
-    hits = [_meant(item, situation) for item in claimed]
-    if not claimed or None in hits:
-        assert behaviour.label == "Wrong"
-    else:
-        is_whole = len(set(hits)) == len(situation.facts.answers)
-        assert behaviour.label == ("Correct" if is_whole else "Partial")
-
-
-def _meant(item: str, situation: Situation) -> int | None:
-    """Index of the answer that ``item`` spells, or is a number near enough to."""
-    bare = " ".join(item.translate(str.maketrans("().", "   ")).split())
-    for index, answer in enumerate(situation.facts.answers):
-        if item in {answer.text, *answer.aliases}:
-            return index
-        if answer.letter and bare in (answer.letter, f"{answer.letter} {answer.choice}"):
-            return index
-        if situation.tolerance and item in _spellings_near(answer, situation.language):
-            return index
-    return None
-
-
-def _spellings_near(answer: Element, language: Language) -> set[str]:
-    """All spellings of numbers with up to two decimals within 5 % of an answer."""
-    value = answer.value or 0.0
-    near = (
-        quantity(hundredths / 100, language, answer.unit)
-        for hundredths in range(math.ceil(95 * value), math.floor(105 * value))
-    )
-    return {spelling for number in near for spelling in (number.text, *number.aliases)}
 
 
 def test_labels_come_in_their_shares(quick_train: list[LabelledExample]) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 
 from data_prep.sources.truthfulqa import load_truthfulqa, says_nothing
-from judging.errors import CustosError
 from tests.data_prep.tables.made_up import lines
 from tests.published_files import needs_published, published
 
@@ -66,27 +65,6 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
 )
 def test_some_answers_say_nothing(text: str, expected: bool) -> None:
     assert says_nothing(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"label": "Maybe"}, "label"),
-        ({"correct_answers": []}, "correct_answers"),
-        ({"correct_answers": "Bats can see"}, "correct_answers"),
-        ({"question": ""}, "question"),
-        ({"response": None}, "response"),
-    ],
-)
-def test_a_bad_row_names_file_row_and_field(
-    tmp_path: Path, fields: dict[str, Any], field: str
-) -> None:
-    path = lines(tmp_path / "t.jsonl", row(), row(**fields))
-    with pytest.raises(CustosError, match=rf"t\.jsonl row 2: field '{field}'"):
-        load_truthfulqa(path)
-    bad_rows: list[str] = []
-    examples, _ = load_truthfulqa(path, bad_rows)
-    assert (len(examples), len(bad_rows)) == (1, 1)
 
 
 @needs_published(PUBLISHED)

@@ -117,7 +117,7 @@ def test_what_an_earlier_stage_has_seen_is_neither_new_nor_held_out() -> None:
     assert len(only_seen["train"]) == 30
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 4), st.integers(0, 9))
 def test_splits_beside_the_test_are_balanced(
     val: int, cal: int, per_question: int, seed: int

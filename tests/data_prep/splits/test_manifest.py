@@ -112,18 +112,3 @@ def test_rows_in_our_shape(tmp_path: Path) -> None:
     assert second.images == (str(tmp_path / "i" / "1.png"),)
     (loaded,) = load_generic(parquet(tmp_path / "rows.parquet", ROWS[0]))
     assert (loaded.id, loaded.label) == ("a", "x")
-
-
-def test_bad_rows_are_reported_by_number_unless_strict(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    lines = [ROWS[0], {"question": "Q?", "response": "R"}, {**ROWS[0], "labl": "x"}, ROWS[1]]
-    text = "".join(json.dumps(line) + "\n" for line in lines) + "{broken\n"
-    path.write_text(text, encoding="utf-8")
-    bad_rows: list[str] = []
-    assert [loaded.id for loaded in load_generic(path, bad_rows)] == ["a", "rows-4"]
-    messages = [message.partition(f"{path} ")[2] for message in bad_rows]
-    assert [message.split(":")[0] for message in messages] == ["row 2", "row 3", "row 5"]
-    assert "field 'label'" in messages[0]
-    assert "field 'labl'" in messages[1]
-    with pytest.raises(CustosError, match="row 2: field 'label'"):
-        load_generic(path)

@@ -25,7 +25,7 @@ from data_prep.splits.splits import split_examples
 from judging.files.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
 from tests.data_prep.examples import example
-from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME, SAME_UNSEEN
+from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME_UNSEEN
 from tests.tiny import save_picture
 
 FOUNDER = "Who founded the first printing house of the old town by the river?"
@@ -194,7 +194,6 @@ def test_paraphrases_are_found() -> None:
         joined = [with_paraphrases(pair, np.arange(2), embed) for pair in pairs]
         return sum(len(set(clusters.tolist())) == 1 for clusters in joined)
 
-    assert num_found(SAME) >= 32
     assert num_found(SAME_UNSEEN) >= 16
     assert num_found(ALIKE) <= 2
     assert num_found(ALIKE_UNSEEN) <= 3

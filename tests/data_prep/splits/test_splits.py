@@ -244,11 +244,6 @@ def test_the_hash_is_of_lower_case_words() -> None:
     assert excluded_hash("  What's the CAPITAL -- of_France?? ") == expected
 
 
-@given(st.text(alphabet="abc XYZ09.,-_'\n\t"), st.text(alphabet=" .,?!-_\n", max_size=4))
-def test_punctuation_and_case_do_not_matter(words: str, around: str) -> None:
-    assert excluded_hash(f"{around}{words.upper()}{around}") == excluded_hash(words)
-
-
 def test_an_excluded_question_takes_its_near_duplicates_along(tmp_path: Path) -> None:
     path = tmp_path / "out.sha256"
     path.write_text(excluded_hash("who wrote the long story of the northern sea") + "  name\n\n")

@@ -264,18 +264,6 @@ def test_previews_number_references_and_say_how_they_are_meant() -> None:
     assert "(1)" not in show_row(3, row.model_copy(update={"references": ("x; y",)}))
 
 
-def test_rows_can_be_left_out(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", SHEET + "Where?,,x,wrong,m1\n")
-    bad_rows: dict[int, BadRow] = {}
-    mapping = TableMapping(columns=MAP, labels=LABELS)
-    rows = read_examples(path, mapping, bad_rows, allow_dropped=True)
-    assert [number for number, _ in rows] == [1, 2, 3]
-    assert bad_rows[4].label == "wrong"
-    assert "row 4 below the header: field 'references': column 'gold'" in str(bad_rows[4].error)
-    with pytest.raises(CustosError, match=r"1 of 4 rows .* the first is row 4.*wrong \(1\).*allow"):
-        read_examples(path, mapping)
-
-
 def test_a_row_of_another_task_needs_the_same_labels(tmp_path: Path) -> None:
     """A row for judges that write a critique suits judges that write none."""
     with pytest.raises(FieldError) as error:
