@@ -408,7 +408,26 @@ def test_a_bare_yes_or_no_is_decided(says: str | None, responses: tuple[str, ...
         assert ruled(("Yes",), response, question=asked, criteria=("Give a reason.",)) is None
         assert ruled(("No, a cat",), response, question=asked) is None
         assert ruled(("Yes", "No"), response, question=asked) is None
-        assert ruled(("Yes",), response, question="Isn't there a dog?") is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Isn't there a dog?",
+        "Ist da kein Hund?",
+        "¿Nunca nieva en Lima?",
+        "Il ne fume pas ?",
+        "N'est-il pas grand ?",
+        "他不是医生吗?",
+        "Which band sang it?",
+        "Was heißt 'oui' auf Deutsch?",
+        "'是'的英文是什么?",
+    ],
+)
+def test_a_question_after_which_yes_may_mean_no_or_be_a_name_is_left(question: str) -> None:
+    assert ruled(("Yes",), "Ja", question=question) is None
+    assert ruled(("Ja",), "nein", question=question) is None
+    assert ruled(("是",), "不是", question="图中是不是有狗?") == "Wrong"
 
 
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
