@@ -133,7 +133,12 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is one listed option, class, day or value, or yes or no."""
+        """Decide a final answer that is one listed option, class, day or value, or yes or no.
+
+        The caller's own criteria may ask for more, or forgive more: such rows are not decided.
+        """
+        if request.criteria:
+            return None
         final = _final_answer(request)
         return (
             _ruled_option(request, final)
@@ -252,15 +257,12 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
 def _ruled_yes_no(request: JudgeRequest, final: str | None) -> Ruling | None:
     """Decide a final answer that is a bare yes or no, as every reference is.
 
-    After a question with "not" either word may mean either, after one for a word or a name only
-    one spelling is right, and the caller's own criteria may ask for more than the word: these are
-    not decided.
+    After a question with "not" either word may mean either, and after one for a word or a name only
+    one spelling is right: these are not decided.
     """
     right = set(map(_yes_or_no, request.references))
     given = _yes_or_no(final or request.response)
-    if given is None or None in right or len(right) > 1:
-        return None
-    if request.criteria or _EITHER_WAY.search(request.question):
+    if given is None or None in right or len(right) > 1 or _EITHER_WAY.search(request.question):
         return None
     label = CORRECT if given in right else WRONG
     return Ruling("scored", label, f"decided by rule: the response says {given}")

@@ -405,7 +405,6 @@ def test_a_bare_yes_or_no_is_decided(says: str | None, responses: tuple[str, ...
             label = "Correct" if says == reference.lower().strip(".") else "Wrong"
             expected = label if says else None
             assert ruled((reference,), response, question=asked) == expected, response
-        assert ruled(("Yes",), response, question=asked, criteria=("Give a reason.",)) is None
         assert ruled(("No, a cat",), response, question=asked) is None
         assert ruled(("Yes", "No"), response, question=asked) is None
 
@@ -438,3 +437,17 @@ def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     near = (("100 cm",), WORK + r"$\boxed{104\text{ cm}}$")
     assert ruled(*near) == "Wrong"
     assert ruled(*near, variant="tolerance") is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "response", "fields"),
+    [
+        ("Yes", "Yes", {"question": "Is it red?"}),
+        ("Paris", "A", {"question": "Which city?", "choices": ("Paris", "Rome")}),
+        ("1969-07-20", "20 July 1969", {"question": "When was it?"}),
+        ("2 km", "3 km", {"question": "How far is it?"}),
+    ],
+)
+def test_rows_with_criteria_are_left(reference: str, response: str, fields: dict[str, Any]) -> None:
+    assert ruled((reference,), response, **fields) is not None
+    assert ruled((reference,), response, criteria=("Give a reason.",), **fields) is None
