@@ -133,13 +133,10 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a final answer that is one listed option, class, day or value, or yes or no.
-
-        The caller's own criteria may ask for more, or forgive more: such rows are not decided.
-        """
-        if request.criteria:
-            return None
+        """Decide a final answer that is one listed option, class, day or value, or yes or no."""
         final = _final_answer(request)
+        if request.criteria:  # they may ask for more, or forgive more
+            return None
         return (
             _ruled_option(request, final)
             or _ruled_class(request, final)
