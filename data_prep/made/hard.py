@@ -35,6 +35,7 @@ from data_prep.made.hard_answers import (
     is_chinese,
     is_entity,
     may_mean,
+    may_name,
     misspell,
     name_forms,
     quantity_slots,
@@ -432,10 +433,9 @@ class _Draw:
         """Write a claim in the manner of the kind."""
         if self.kind.written == "misspelt":
             return misspell(self.rng, claim)
-        forms = name_forms(claim)
-        if label == WRONG:
-            right = {form for name in self.item.references for form in (name, *name_forms(name))}
-            forms = [form for form in forms if form not in right]
+        # A wrong name may share its surname with the right one, and a right one with the question.
+        taken = self.item.references if label == WRONG else (self.item.example.question,)
+        forms = [form for form in name_forms(claim) if not may_name(form, taken)]
         return self.rng.choice(forms) if forms else claim
 
     def _judged_response(self, label: str) -> str:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from data_prep.made.behaviours import EDGE, TOLERANCE
 from data_prep.made.elements import MONTHS
+from data_prep.made.words.wordings import words_of
 from judging.files.questions import normalise_question
 from judging.rules.quantities import MOST_DIGITS, is_near_any
 from judging.tasks.hieval_qs import CORRECT
@@ -246,12 +247,20 @@ def _mistyped(rng: Random, word: str) -> str:
     return word[: at + 1] + word[at:]
 
 
-_NAME = re.compile(r"(?!The\b)[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){1,3}")
+_NAME = re.compile(
+    r"(?!.*\b[A-Z]{2,}\b)(?:(?:[A-Z][\w'’-]+|(?:[A-Z]\.)+) ){1,3}(?!Jr$)[A-Z][\w'’-]+(?<!['’]s)"
+)
 
 
 def name_forms(name: str) -> list[str]:
-    """List other ways to write the name of a person of two to four words; none for other names."""
-    if _NAME.fullmatch(name) is None:
+    """List other ways to write the name of a person of two to four words; none for other names.
+
+    Nor for names with a title or a number, whose parts name others: Sir Edward Henry, James I.
+    """
+    others = words_of("hard")["other_names"]
+    words = name.casefold().split()
+    is_other = words[0] in others["first"].split() or words[-1] in others["last"].split()
+    if is_other or _NAME.fullmatch(name) is None:
         return []
     first, *middle, last = name.split()
     initials = [f"{word[0]}." for word in (first, *middle)]
@@ -260,6 +269,13 @@ def name_forms(name: str) -> list[str]:
         between = " ".join(initials[1:])
         forms += [f"{first} {last}", f"{first} {between} {last}", f"{''.join(initials)} {last}"]
     return [form for form in dict.fromkeys(forms) if form != name]
+
+
+def may_name(form: str, names: Iterable[str]) -> bool:
+    """Tell whether a form of a name may be one of names: they have each word or initial of it."""
+    parts = re.findall(r"[^\W_]+", form.casefold())
+    spelt = (re.findall(r"[^\W_]+", name.casefold()) for name in names)
+    return any(all(any(w.startswith(part) for w in words) for part in parts) for words in spelt)
 
 
 _QUANTITY = re.compile(

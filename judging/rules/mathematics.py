@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from string import ascii_lowercase
 from typing import Any
 
@@ -114,11 +114,17 @@ def _compared(reference: str, answer: str) -> bool | None:
         with _LOCK:
             is_same = _compare(read_answer(reference), read_answer(answer))
             if is_same is False and (_GROUPED.search(reference) or _GROUPED.search(answer)):
-                grouped = (_GROUPED.sub(r"\1\2", text) for text in (reference, answer))
-                return False if _compare(*map(read_answer, grouped)) is False else None
+                readings = product(*((text, _as_in_german(text)) for text in (reference, answer)))
+                are_apart = all(_compare(*map(read_answer, pair)) is False for pair in readings)
+                return False if are_apart else None
             return is_same
     except (ArithmeticError, RecursionError, ValueError):
         return None
+
+
+def _as_in_german(text: str) -> str:
+    """Rewrite ``2.962 m`` as ``2962 m``, and ``2,962 km`` as ``2.962 km``."""
+    return re.sub(r"(?<=\d),(?=\d)", ".", _GROUPED.sub(r"\1\2", text))
 
 
 def same_as_asked(reference: str, answer: str, question: str) -> bool | None:

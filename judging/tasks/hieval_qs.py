@@ -64,9 +64,12 @@ _BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
 _YES = frozenset({"yes", "yep", "yeah", "ja", "sí", "oui", "是", "是的", "对"})
 _NO = frozenset({"no", "nope", "nein", "non", "否", "不", "不是", "不对"})
-_NEGATED = re.compile(
-    r"n['’]t\b|\b(?:not|no|never|none|neither|without|false|wrong)\b", re.IGNORECASE
+_EITHER_WAY = re.compile(
+    r"n['’]t\b|\b(?:not|no|never|none|neither|without|false|wrong|nicht|kein\w*|nie|nunca|pas)\b"
+    r"|(?<![是有能会可要])[不没]|\bn['’]|\b(?:what|which|how|yes|ja|sí|oui|nein|non)\b|什么",
+    re.IGNORECASE,
 )
+"""In a question after which yes may mean no, or be a word or a name that is asked for."""
 _LONGEST_YES_NO = 20
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
@@ -132,6 +135,8 @@ class HiEvalQuickScore(HiEvalTask):
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
         """Decide a final answer that is one listed option, class, day or value, or yes or no."""
         final = _final_answer(request)
+        if request.criteria:  # they may ask for more, or forgive more
+            return None
         return (
             _ruled_option(request, final)
             or _ruled_class(request, final)
@@ -249,14 +254,12 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
 def _ruled_yes_no(request: JudgeRequest, final: str | None) -> Ruling | None:
     """Decide a final answer that is a bare yes or no, as every reference is.
 
-    After a question with "not" either word may mean either, and the caller's own criteria may ask
-    for more than the word: these are not decided.
+    After a question with "not" either word may mean either, and after one for a word or a name only
+    one spelling is right: these are not decided.
     """
     right = set(map(_yes_or_no, request.references))
     given = _yes_or_no(final or request.response)
-    if given is None or None in right or len(right) > 1:
-        return None
-    if request.criteria or _NEGATED.search(request.question):
+    if given is None or None in right or len(right) > 1 or _EITHER_WAY.search(request.question):
         return None
     label = CORRECT if given in right else WRONG
     return Ruling("scored", label, f"decided by rule: the response says {given}")

@@ -22,7 +22,9 @@ from data_prep.made.hard_answers import (
     is_entity,
     look_alike,
     may_mean,
+    may_name,
     misspell,
+    name_forms,
     quantity_slots,
     read_quantity,
 )
@@ -367,3 +369,26 @@ def test_a_misspelt_word_is_one_mistake_away(word: str, seed: int) -> None:
     # An accent that is left out, and one letter or one sound in the place of another.
     assert SequenceMatcher(None, word.replace("é", "e"), written.replace("é", "e")).ratio() >= 0.6
     assert misspell(Random(seed), "Rome 1984") in ("Rome 1984", "rome 1984")
+
+
+def test_only_names_of_people_have_other_forms() -> None:
+    forms = ["Watson", "Watson, John B.", "J. Watson", "John Watson", "J.B. Watson"]
+    assert name_forms("John B. Watson") == forms
+    others = ("James I", "Sir Edward Henry", "West Indies", "World Bank", "Robert Downey Jr.")
+    for name in (*others, "Portugal. The Man", "Frank Zappa's", "MGM Grand", "Watson"):
+        assert name_forms(name) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "expected"),
+    [
+        ("Haggerty", '"Dan" Haggerty', True),
+        ("D. Haggerty", '"Dan" Haggerty', True),
+        ("James", "Jesse Frederick James Conaway", True),
+        ("H. Haggerty", "Dan Haggerty", True),  # no other than the surname's: passed over
+        ("M. Haggerty", "Dan Haggerty", False),
+        ("Haggerty, Max", "Dan Haggerty", False),
+    ],
+)
+def test_a_form_may_be_of_a_name(form: str, name: str, expected: bool) -> None:
+    assert may_name(form, ("Bo Derek", name)) == expected

@@ -94,6 +94,8 @@ OPEN = [
     ("$5 m", "$5 million"),  # a unit, or a million
     ("5 pounds", "5 kg"),  # money, or a mass
     ("2,962 m", "2.962 m"),  # thousands as in German, or decimals
+    ("2.962 m", "2.962 km"),
+    ("2.962 m", "2,962 km"),
     ("€1.500", "€1500"),
     ("4,5 km", "4,50 km"),
     ("2018/19", "2018/2019"),  # a season

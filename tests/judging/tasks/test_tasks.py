@@ -405,10 +405,28 @@ def test_a_bare_yes_or_no_is_decided(says: str | None, responses: tuple[str, ...
             label = "Correct" if says == reference.lower().strip(".") else "Wrong"
             expected = label if says else None
             assert ruled((reference,), response, question=asked) == expected, response
-        assert ruled(("Yes",), response, question=asked, criteria=("Give a reason.",)) is None
         assert ruled(("No, a cat",), response, question=asked) is None
         assert ruled(("Yes", "No"), response, question=asked) is None
-        assert ruled(("Yes",), response, question="Isn't there a dog?") is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Isn't there a dog?",
+        "Ist da kein Hund?",
+        "¿Nunca nieva en Lima?",
+        "Il ne fume pas ?",
+        "N'est-il pas grand ?",
+        "他不是医生吗?",
+        "Which band sang it?",
+        "Was heißt 'oui' auf Deutsch?",
+        "'是'的英文是什么?",
+    ],
+)
+def test_a_question_after_which_yes_may_mean_no_or_be_a_name_is_left(question: str) -> None:
+    assert ruled(("Yes",), "Ja", question=question) is None
+    assert ruled(("Ja",), "nein", question=question) is None
+    assert ruled(("是",), "不是", question="图中是不是有狗?") == "Wrong"
 
 
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
@@ -419,3 +437,17 @@ def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     near = (("100 cm",), WORK + r"$\boxed{104\text{ cm}}$")
     assert ruled(*near) == "Wrong"
     assert ruled(*near, variant="tolerance") is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "response", "fields"),
+    [
+        ("Yes", "Yes", {"question": "Is it red?"}),
+        ("Paris", "A", {"question": "Which city?", "choices": ("Paris", "Rome")}),
+        ("1969-07-20", "20 July 1969", {"question": "When was it?"}),
+        ("2 km", "3 km", {"question": "How far is it?"}),
+    ],
+)
+def test_rows_with_criteria_are_left(reference: str, response: str, fields: dict[str, Any]) -> None:
+    assert ruled((reference,), response, **fields) is not None
+    assert ruled((reference,), response, criteria=("Give a reason.",), **fields) is None
