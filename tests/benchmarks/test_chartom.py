@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from scipy.stats import binomtest
 
-from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR
+from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR, MODELS
 from benchmarks.chartom.item import ChartomItem, acceptable_interval, hmi
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
 from benchmarks.framework.leaderboard import build_table, number_of
 from benchmarks.framework.report.page import summary_lines
+from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
 from tests.cli.bench.made_up import read, run, write
@@ -205,7 +207,8 @@ def test_what_a_model_is_asked() -> None:
     assert CHARTOM.prompts(item(), "")["fact_response"] == "How many bags?"
 
 
-def test_the_command_compares_squared_errors_chart_by_chart(tmp_path: Path) -> None:
+def test_the_command_compares_them(tmp_path: Path) -> None:
+    """Squared errors are compared chart by chart."""
     replies = {"a": ("0.2", "0.7"), "b": ("0.4", "0.2")}
     files = {
         name: [item(id=f"P{n}_1", hmi=0.2, mind_response=text) for n, text in enumerate(texts)]
@@ -224,6 +227,28 @@ def test_the_command_compares_squared_errors_chart_by_chart(tmp_path: Path) -> N
         ScoredItems.of(CHARTOM, files["a"], "MIND")
 
 
+def test_borrowed_targets_are_corrected_with_the_hmi_of_people() -> None:
+    rng = np.random.default_rng(0)
+    borrowed, predicted = rng.choice([0.2, 0.4], 80), rng.uniform(0, 1, 80).round(2)
+    hmi = np.clip(borrowed + rng.normal(0, 0.1, 80), 0, 1)
+    rows = [
+        CHARTOM.graded_row(
+            item(id=f"P{n}_1", hmi=float(target), mind_response=f"{reply}. It looks odd."), []
+        )
+        for n, (target, reply) in enumerate(zip(borrowed, predicted, strict=True))
+    ]
+    people = [{"id": f"P{n}_1", "hmi": float(hmi[n])} for n in range(30)]
+    model = GradedModel(CHARTOM, rows, people=people, random_sample=True)
+    result = corrected_score(model, MIND_ERROR)
+    errors = (predicted - borrowed) ** 2
+    of_people = np.where(np.arange(80) < 30, (predicted - hmi) ** 2, np.nan)
+    expected = corrected_rate(errors, of_people, random_sample=True, groups=np.arange(80))
+    assert result["raw"]["value"] == pytest.approx(errors.mean())
+    assert result["corrected"]["value"] == pytest.approx(expected.corrected.value)
+    assert result["labelled"]["value"] == pytest.approx(np.nanmean(of_people))
+    assert result["corrected"]["n"] == 30
+
+
 def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
     rows = []
     for number in range(60):
@@ -240,6 +265,24 @@ def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
     assert result["raw"]["value"] == pytest.approx(40 / 60)
     assert result["labelled"]["value"] == 0.5
     assert any(line.startswith(f"corrected {JUSTIFICATION}") for line in summary_lines(table))
+
+
+def test_several_models_stand_in_one_table(tmp_path: Path) -> None:
+    names = []
+    for name, replies in (("good", "0.2"), ("bad", "0.9")):
+        rows = [
+            CHARTOM.graded_row(item(id=f"P{n}_1", fact_response="1.2", mind_response=replies), [])
+            for n in range(4)
+        ]
+        names.append(f"{name}={write(tmp_path / f'{name}.json', rows)}")
+    done = run("table", "chartom", *names, "--json", tmp_path / "out.json")
+    assert done.exit_code == 0, done.stderr
+    [ours] = [t for t in read(tmp_path / "out.json")["tables"] if t["source"] == MODELS]
+    errors = {
+        row["name"]: number_of(row["figures"][ours["columns"].index("MIND squared error")])
+        for row in ours["rows"]
+    }
+    assert errors == pytest.approx({"good": 0.0, "bad": 0.49})
 
 
 def chart(name: str, manipulation: str = "", **fields: Any) -> dict[str, Any]:
@@ -303,8 +346,11 @@ def test_the_worked_example() -> None:
     assert len(everyone(ORIGINAL)) == len(everyone(MANIPULATED)) == 68
     assert hmi(everyone(ORIGINAL), 1.2, [6, 300]) == 12 / 68
     assert hmi(everyone(MANIPULATED), 1.2, [6, 300]) == 20 / 68
-    assert hmi(everyone(ORIGINAL), 1.2, [300]) == 10 / 68  # its own alternatives alone miss it
     assert [round(n / 68, 2) for n in (12, 20)] == [0.18, 0.29]
+
+
+def test_the_originals_own_alternatives_alone_would_miss_the_published_value() -> None:
+    assert hmi(everyone(ORIGINAL), 1.2, [300]) == 10 / 68
 
 
 @pytest.mark.parametrize(("correct", "alternative"), [(0, 5), (2, -1), (2, 0)])
