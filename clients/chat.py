@@ -232,17 +232,12 @@ class JobResult:
         """Return the tokens of all answers that the server counted."""
         return sum((reply.usage for reply in self.replies.values() if reply.usage), Usage())
 
-    @property
-    def num_uncounted(self) -> int:
-        """Return the number of answers whose tokens the server did not count."""
-        return sum(reply.usage is None for reply in self.replies.values())
-
     def account(self, prices: Prices | None) -> dict[str, Any]:
         """Return tokens and cost for a manifest: ``reused, usage, uncounted, cost``."""
         return {
             "reused": self.num_reused,
             "usage": self.usage.model_dump(),
-            "uncounted": self.num_uncounted,
+            "uncounted": sum(reply.usage is None for reply in self.replies.values()),
             "cost": prices.cost(self.usage) if prices else None,
         }
 

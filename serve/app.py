@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,8 @@ from serve.pictures.decode import FORMAT_NAMES
 from serve.pictures.received import DATA_URL
 from serve.queue.service import Service
 
+CLOSE_S = 20.0
+"""Longest wait for the model's thread, and then for the cache, as the service ends."""
 REF = "#/components/schemas/{model}"
 ERRORS = {
     "401": "No access key, or an unknown one.",
@@ -76,13 +79,18 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         from PIL import Image
 
-        asyncio.get_running_loop().set_default_executor(started_threads())
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(started_threads())
         # Such a picture is refused. Pillow would write two lines for each, and remember them.
         warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
         yield
         service.stop()
         await service.intake.close()
-        await asyncio.to_thread(service.close)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await asyncio.to_thread(service.close)
+        # The loop waits for its threads, of which one may read a long text or a file that hangs.
+        loop.set_default_executor(ThreadPoolExecutor())
 
     app = FastAPI(
         title="custos",

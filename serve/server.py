@@ -218,7 +218,7 @@ def run(
     tls: TlsFiles | None = None,
     keys: KnownKeys | None = None,
 ) -> None:
-    """Listen, load the judges meanwhile, and answer until a signal comes.
+    """Listen, load the judges meanwhile, answer until a signal comes, and end the process.
 
     The app comes from :func:`serve.app.create_app` with its service, which has no judges yet;
     ``announce`` is called once they answer. With ``tls`` answers go over https. Raises
@@ -242,16 +242,15 @@ def run(
             server.stop()
 
     # A daemon, so that a signal ends the process even while judges are being loaded.
-    loading = threading.Thread(target=open_service, name="loading", daemon=True)
-    loading.start()
+    threading.Thread(target=open_service, name="loading", daemon=True).start()
     server.run(sockets=[listener])
     if failures:
         raise failures[0]
-    if loading.is_alive() or not service.is_stopped:
-        # Python ends such threads as it exits, which aborts the process if they are in torch.
-        logging.shutdown()
-        sys.stdout.flush()
-        os._exit(0)
+    # Python would wait for threads that still read or look up, and abort in those that load or run
+    # a model.
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def answer_operator(metrics: Metrics, listener: CountedListener) -> None:

@@ -185,7 +185,7 @@ def acceptable_interval(correct: float, alternatives: Iterable[float]) -> tuple[
     def bound(near: float) -> float:
         if math.isinf(near):
             return near
-        if not _have_one_sign(correct, near):
+        if not (min(correct, near) > 0 or max(correct, near) < 0):  # the product may be 0 or ∞
             fault = "both must have the same sign"
             raise CustosError(f"no geometric mean of {correct} and {near}: {fault}")
         root = math.sqrt(correct * near)
@@ -227,11 +227,6 @@ def hmi(
     else:
         accepted = [a is not None and _is_met(a, correct, asked_upward) for a in given]
     return (len(given) - sum(accepted)) / len(given)
-
-
-def _have_one_sign(first: float, second: float) -> bool:
-    """Tell whether two numbers are both positive or both negative; their product may be 0 or ∞."""
-    return (first > 0 and second > 0) or (first < 0 and second < 0)
 
 
 class _KnownNumbers:

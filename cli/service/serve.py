@@ -20,7 +20,6 @@ from cli.shared.judges import (
     load_named_judges,
     name_gpu,
     named_sources,
-    trained_tasks,
 )
 from cli.shared.options import (
     BaseUrl,
@@ -148,11 +147,7 @@ def serve(
     is_default = not judges and engine == "tree"
     load_judges = load_default_judges if is_default else load_named_judges
     allowed = frozenset(get_task(name).name for name in allow_unmeasured or ())
-    trained = {
-        name: tasks if tasks is None else {*tasks, *allowed}
-        for name, tasks in trained_tasks(sources, engine).items()
-    }
-    check_alias_names({**trained, UNTRAINED: None} if is_default else trained, models)
+    check_alias_names([*sources, UNTRAINED] if is_default else sources, models)
 
     def allow(judge: Judge) -> Judge:
         judge.allowed = allowed

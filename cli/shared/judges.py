@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from cli.shared.options import (
 )
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.judge.card import read_card, run_folder, shipped_judges_on_embedded
+from judging.judge.card import shipped_judges_on_embedded
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.fetched import EMBEDDED
@@ -157,21 +157,6 @@ def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
             raise CustosError(f"--judge '{text}': there is already a judge '{name}'")
         sources[name] = source
     return sources
-
-
-def trained_tasks(sources: Mapping[str, str], engine: str) -> dict[str, Collection[str] | None]:
-    """Read for which tasks judges were trained, without loading one; ``None`` for an untrained one.
-
-    ``sources`` and ``engine`` are those of :func:`named_sources`.
-    """
-    from clients.remote_judge import remote_source
-
-    tasks: dict[str, Collection[str] | None] = {}
-    for name, source in sources.items():
-        run = remote_source(source)[1] if engine == "openai" else source
-        folder = run_folder(run) if run else None
-        tasks[name] = read_card(folder).tasks if folder else None
-    return tasks
 
 
 def share_weights(judges: Iterable[Judge]) -> None:

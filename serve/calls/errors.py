@@ -89,12 +89,12 @@ class ApiError(Exception):
 def add_error_handling(app: FastAPI) -> None:
     """Give every error of an app the same form."""
 
-    async def answer_error(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, ApiError)
+    @app.exception_handler(ApiError)
+    async def answer_error(_: Request, error: ApiError) -> JSONResponse:
         return error.response()
 
-    async def answer_routing_error(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
+    @app.exception_handler(HTTPException)
+    async def answer_routing_error(_: Request, error: HTTPException) -> JSONResponse:
         headers = error.headers or {}
         message = f"this route takes {headers['Allow']}" if "Allow" in headers else error.detail
         response = ApiError(
@@ -102,6 +102,3 @@ def add_error_handling(app: FastAPI) -> None:
         ).response()
         response.headers.update(headers)
         return response
-
-    app.add_exception_handler(ApiError, answer_error)
-    app.add_exception_handler(HTTPException, answer_routing_error)

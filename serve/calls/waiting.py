@@ -242,3 +242,16 @@ async def with_heartbeat(parts: AsyncGenerator[T]) -> AsyncGenerator[T | None]:
                     with CancelScope(shield=True):
                         await asyncio.wait({coming})
             yield part
+
+
+async def with_first_part(parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Wait for the first part of an answer, so that an error before it still has its status."""
+    first = await anext(parts)
+
+    async def all_parts() -> AsyncGenerator[T]:
+        async with aclosing(parts):
+            yield first
+            async for part in parts:
+                yield part
+
+    return all_parts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
@@ -74,15 +74,22 @@ class Contract:
         return "{critique}" in self.reply
 
     def __post_init__(self) -> None:
-        """Raise ``ValueError`` if a label has no word, or a word stands for no label."""
+        """Give its words and its object to the layouts that have none of their own.
+
+        Raises ``ValueError`` if a label has no word, or a word stands for no label.
+        """
+        layouts = (
+            replace(each, words=each.words or self.words, form=each.form or self.form)
+            for each in self.layouts
+        )
+        object.__setattr__(self, "layouts", tuple(layouts))
         task = get_task(self.task)
         rubrics = task.rows_by_rubric()
         labels = {score_of(label) for rubric in rubrics for label in task.labels(rubric)}
         for layout in self.layouts:
-            words = layout.words or self.words
-            if unknown := words.keys() - labels:
+            if unknown := layout.words.keys() - labels:
                 raise ValueError(f"{self.name}: task {self.task} has no label '{min(unknown)}'")
-            if lacking := labels - self.completed(words).keys():
+            if lacking := labels - self.completed(layout.words).keys():
                 raise ValueError(f"{self.name}: no word for the label '{min(lacking)}'")
 
     @cached_property
@@ -163,14 +170,13 @@ class Contract:
 
     def word(self, layout: PromptLayout, label: str) -> str:
         """Translate a label into the script's word."""
-        return self.completed(layout.words or self.words)[label]
+        return self.completed(layout.words)[label]
 
     def parse(self, layout: PromptLayout, text: str) -> str | None:
         """Read the word in a reply of exactly the right form; ``None`` for anything else."""
-        words = layout.words or self.words
         if self.reply == JSON_REPLY:
-            return self._parse_object(decoded(text), words, layout.form or self.form)
-        choice = "|".join(map(re.escape, dict.fromkeys(words.values())))
+            return self._parse_object(layout, decoded(text))
+        choice = "|".join(map(re.escape, dict.fromkeys(layout.words.values())))
         patterns = {"label": f"({choice})", "critique": r"[^<>]*", "confidence": r"[01]\.\d\d"}
         parts = SLOT.split(self.reply)
         pattern = "".join(
@@ -179,19 +185,17 @@ class Contract:
         match = re.fullmatch(pattern, text.strip())
         return match[1] if match else None
 
-    def _parse_object(
-        self, reply: dict[str, Any] | None, words: Mapping[str, str], form: Mapping[str, Slot]
-    ) -> str | None:
+    def _parse_object(self, layout: PromptLayout, reply: dict[str, Any] | None) -> str | None:
         """Read the word of an object; its slots must agree. Numbers from the middle on are good.
 
         Where true, false or a number fits several labels, it is the best or the worst of them.
         """
-        if reply is None or reply.keys() != form.keys():
+        if reply is None or reply.keys() != layout.form.keys():
             return None
-        words = self.completed(words)
+        words = self.completed(layout.words)
         worth = self.worth or dict.fromkeys(words, 0.0)
         fitting, is_good = [*words], False
-        for key, slot in form.items():
+        for key, slot in layout.form.items():
             value = reply[key]
             if not holds_verdict(slot):
                 continue

@@ -101,23 +101,14 @@ def nearest_model(name: str, known: Collection[str]) -> str | None:
     return next(iter(get_close_matches(name[:LONGEST_NAME], known, n=1)), None)
 
 
-def check_alias_names(
-    trained: Mapping[str, Collection[str] | None], aliases: Mapping[str, str]
-) -> None:
-    """Raise ``CustosError`` for an alias that no judge can answer, before any judge is loaded.
-
-    ``trained`` has the tasks of each judge, ``None`` for an untrained one. What these do not tell
-    is left to :func:`check_aliases`.
-    """
-    known = {name for name, tasks in trained.items() if tasks is None}
-    for contract in CHAT_CONTRACTS:
-        able = [name for name, tasks in trained.items() if tasks is None or contract.task in tasks]
-        known |= {f"{PREFIX}{contract.name}@{name}" for name in able}
-        known |= {f"{PREFIX}{contract.name}"} if able else set()
+def check_alias_names(judges: Iterable[str], aliases: Mapping[str, str]) -> None:
+    """Raise ``CustosError`` for an alias of what no model is called, before any judge is loaded."""
+    names = [PREFIX + name for name in CHAT_CONTRACTS.names()]
+    judges = list(judges)
+    known = [*judges, *names, *(f"{name}@{judge}" for name in names for judge in judges)]
     for alias, name in aliases.items():
         if name not in known:
-            alike = sorted(each for each in known if ("@" in each) == ("@" in name))
-            raise _no_model(alias, name, alike)
+            raise _no_model(alias, name, (each for each in known if ("@" in each) == ("@" in name)))
 
 
 def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> None:

@@ -154,9 +154,8 @@ def _form(
     Raises ``ApiError`` 422 if it would lack a key that the caller may look at, as some callers take
     a missing key for a pass.
     """
-    script_form = layout.form or contract.form
     if {"low", "high"} <= fields.texts.keys():
-        script_form = _scaled(script_form, fields)
+        layout = replace(layout, form=_scaled(layout.form, fields))
     index, tool, schema, path = chat.tool(), None, None, ""
     if index is not None and chat.tools:
         called = chat.tools[index].function
@@ -170,16 +169,16 @@ def _form(
         schema = _schema_within(chat.prompt[1])
         path = "messages" if schema else ""
     if path:
-        form = form_of_schema(schema, path, contract, layout.words or contract.words, script_form)
-        if lacking := _asked_for(contract, script_form, fields) - form.keys():
+        form = form_of_schema(schema, path, contract, layout)
+        if lacking := _asked_for(contract, layout, fields) - form.keys():
             raise ApiError(422, f"the prompt asks for '{min(lacking)}', but no such key", path)
         return form, tool
     if contract.reply == JSON_REPLY:
-        return script_form, None
+        return layout.form, None
     if chat.format == "text":
         return None, None
     named = _named_keys(fields)
-    if not script_form or not named <= script_form.keys():
+    if not layout.form or not named <= layout.form.keys():
         wanted = ", ".join(sorted(named))[:200] if named else "the keys that you read"
         raise ApiError(
             422,
@@ -187,7 +186,7 @@ def _form(
             "response_format json_schema",
             "response_format",
         )
-    return script_form, None
+    return layout.form, None
 
 
 def _schema_within(system: str) -> dict[str, Any] | None:
@@ -198,10 +197,10 @@ def _schema_within(system: str) -> dict[str, Any] | None:
     return schema if schema and "properties" in schema else None
 
 
-def _asked_for(contract: Contract, form: Mapping[str, Slot], fields: PromptFields) -> set[str]:
+def _asked_for(contract: Contract, layout: PromptLayout, fields: PromptFields) -> set[str]:
     """List the keys of verdicts that a prompt asks for."""
     if contract.reply == JSON_REPLY:
-        return {key for key, slot in form.items() if isinstance(slot, Boolean | Label)}
+        return {key for key, slot in layout.form.items() if isinstance(slot, Boolean | Label)}
     return {key for key in _named_keys(fields) if is_verdict(key)}
 
 
@@ -229,8 +228,7 @@ def _references(
 
     A script that reads partial credit has it for alternatives, too.
     """
-    words = layout.words or contract.words
-    has_partial = any(0 < contract.worth.get(label, 0.0) < 1 for label in words)
+    has_partial = any(0 < contract.worth.get(label, 0.0) < 1 for label in layout.words)
     for separator, mode in ALTERNATIVES.items():
         if separator in text:
             texts = tuple(part.strip() for part in text.split(separator) if part.strip())

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse
 
 from serve.calls.errors import ApiError
-from serve.calls.waiting import Deadline, unless_gone, with_heartbeat
+from serve.calls.waiting import Deadline, unless_gone, with_first_part, with_heartbeat
 from serve.chat.messages import ChatRequest, Translate, parse_chat, read_conversation
 from serve.chat.models import ChatModel, ModelNames
 from serve.chat.replies import free_reply, read_prompt, ready_reply, ready_text, verdict_reply
@@ -23,10 +23,9 @@ from serve.chat.wire import (
     as_events,
     as_object,
     whole,
-    with_first_part,
 )
 from serve.queue.service import Service
-from serve.requests.parse import measured_pictures, not_measured_headers, read_body, with_pictures
+from serve.requests.parse import measured_pictures, not_measured_headers, read_body
 
 
 def _request_body(prompt: str, schema: Mapping[str, Any], example: Any) -> dict[str, Any]:
@@ -137,8 +136,8 @@ async def _reply(
         if error.status == 422:
             error.status = model.contract.refusal_status
         raise
-    [(images, sizes)] = await measured_pictures([(prompt.request.images, "images")], service)
-    checked = with_pictures(prompt.request, model.judge, images, sizes, service)
+    [pictures] = await measured_pictures([(prompt.request.images, "images")], service)
+    checked = service.checked(prompt.request, model.judge, *pictures)
     reply = verdict_reply(prompt, checked, service, streamed=bool(chat.stream), deadline=deadline)
     headers = not_measured_headers([checked])
     return frame(judge.fingerprint(checked.request), tool=prompt.tool, headers=headers), reply

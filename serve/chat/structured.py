@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from judging.labels import likely_label
 from judging.tasks import get_task
 from serve.calls.errors import ApiError
-from serve.chat.contract import CHAT_CONTRACTS, Contract
+from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
 from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 VERDICTS = frozenset(
@@ -61,15 +61,13 @@ UNREADABLE = ("pattern", "format", "multipleOf", "not", "if")
 
 @dataclass(frozen=True)
 class _Schema:
-    """A schema, where it stands in the body, and the contract whose verdicts fill it."""
+    """A schema, where it stands in the body, and the prompt whose verdict fills it."""
 
     root: Mapping[str, Any]
     path: str
     contract: Contract
-    words: Mapping[str, str]
-    """The script's word of each label."""
-    form: Mapping[str, Slot]
-    """What the script's own keys hold."""
+    layout: PromptLayout
+    """It has the script's word of each label, and what the script's own keys hold."""
 
     def refuse(self, message: str, key: str = "") -> NoReturn:
         """Raise ``ApiError`` 422, which names a key."""
@@ -111,21 +109,20 @@ class _Schema:
         """List labels without a word of the script, with the words of other scripts of its task."""
         alike = (each for each in CHAT_CONTRACTS if each.task == self.contract.task)
         words = (item for contract in alike for item in contract.words.items())
-        return [(label, word) for label, word in words if label not in self.words]
+        return [(label, word) for label, word in words if label not in self.layout.words]
 
 
 def form_of_schema(
-    schema: Any, path: str, contract: Contract, words: Mapping[str, str], form: Mapping[str, Slot]
+    schema: Any, path: str, contract: Contract, layout: PromptLayout
 ) -> dict[str, Slot]:
     """Find what stands under each key of an object of a JSON schema, in its order.
 
-    ``path`` is the schema's place in the body; ``words`` and ``form`` are those of the prompt's
-    layout. Raises ``ApiError`` 422, which says why, if one cannot be filled, or none holds the
-    verdict.
+    ``path`` is the schema's place in the body. Raises ``ApiError`` 422, which says why, if one
+    cannot be filled, or none holds the verdict.
     """
     if not isinstance(schema, dict):
         raise ApiError(422, "expected a JSON schema", path)
-    given = _Schema(schema, path, contract, words, form)
+    given = _Schema(schema, path, contract, layout)
     if len(json.dumps(schema)) > MOST_CHARS:
         given.refuse(f"the schema has more than {MOST_CHARS:,} characters")
     top = given.resolved(schema)
@@ -162,7 +159,7 @@ class _Property:
         self.key = key
         self.plain = _plain(key)
         self.part = given.resolved(part, key)
-        self.known = given.form.get(key)
+        self.known = given.layout.form.get(key)
         """What the script's contract puts there."""
         choices = [self.part["const"]] if "const" in self.part else self.part.get("enum")
         self.is_nullable = isinstance(choices, list) and None in choices
@@ -249,7 +246,7 @@ class _Property:
         """
         if self.known is None and self.plain not in VERDICTS:
             self._refuse_unknown()
-        contract, words = self.given.contract, self.given.words
+        contract, words = self.given.contract, self.given.layout.words
         labels = tuple(contract.worth or words)
         own: dict[str, str] = {}
         if {*words.values()} <= {*choices} and (self.known or not self._is_longer_scale(choices)):
@@ -274,7 +271,7 @@ class _Property:
     def _meaning(self, word: str) -> str | None:
         """Find the label that a value means, by the task's words or by those of quick scores."""
         worth = self.given.contract.worth
-        if label := likely_label(word, tuple(worth or self.given.words), self.key, worth):
+        if label := likely_label(word, tuple(worth or self.given.layout.words), self.key, worth):
             return label
         grade = likely_label(word, GRADES, self.key)
         if not worth or grade is None:
@@ -288,11 +285,11 @@ class _Property:
         On such a scale the script's word for a wrong answer may be a good grade.
         """
         others = (word for _, word in self.given.words_of_others())
-        known = {*self.given.words.values(), *others}
+        known = {*self.given.layout.words.values(), *others}
         return any(len(each) == 1 or each.isdecimal() for each in {*choices} - known)
 
     def _score(self) -> Slot:
-        part, known, words = self.part, self.known, self.given.words
+        part, known, words = self.part, self.known, self.given.layout.words
         low: Any = part.get("minimum")
         high: Any = part.get("maximum")
         if isinstance(known, Label) and all(word.isdecimal() for word in words.values()):

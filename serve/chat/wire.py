@@ -170,19 +170,6 @@ async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
     return frame.body("chat.completion", frame.choices(choice), usage=ending.usage())
 
 
-async def with_first_part(reply: PacedReply) -> PacedReply:
-    """Wait for the first part of a reply, so that an error before it still has its status."""
-    first = await anext(reply)
-
-    async def parts() -> PacedReply:
-        async with aclosing(reply):
-            yield first
-            async for part in reply:
-                yield part
-
-    return parts()
-
-
 async def as_events(
     frame: ReplyFrame, reply: PacedReply, *, with_usage: bool
 ) -> AsyncGenerator[bytes]:

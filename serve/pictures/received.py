@@ -312,7 +312,6 @@ class Decoders:
         num_processes = num_processes or max(2, num_cores() // 2)
         self._turns = Turns(num_processes, max(1, num_processes // 2))
         self._idle: list[Process] = []
-        self._processes: set[Process] = set()
 
     async def decode(self, source: str, size: PictureSize | None) -> str:
         """Decode a data URL into one of a PNG, scaled to ``size`` unless that is ``None``.
@@ -354,27 +353,24 @@ class Decoders:
             return answer.decode()
         finally:
             if process not in self._idle:
-                _kill(process)
+                await _end(process)
 
     async def close(self) -> None:
-        """End the processes."""
-        self._idle.clear()
-        for process in list(self._processes):
-            _kill(process)
-            await process.wait()
+        """End the processes that wait for a picture; others end with the calls they work for."""
+        while self._idle:
+            await _end(self._idle.pop())
 
     async def _start(self) -> Process:
-        self._processes = {each for each in self._processes if each.returncode is None}
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", decode.__file__),
             stdin=PIPE,
             stdout=PIPE,
             env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         )
-        self._processes.add(process)
-        return process
 
 
-def _kill(process: Process) -> None:
+async def _end(process: Process) -> None:
+    """Kill a process, and read what it wrote: while some is unread, asyncio sees no end of it."""
     with suppress(ProcessLookupError):  # it has ended by itself
         process.kill()
+    await process.communicate()

@@ -195,11 +195,6 @@ class Lanes(Generic[JobT]):
         return len(waiting), sum(job.tokens for job in waiting)
 
     @property
-    def has_full_window(self) -> bool:
-        """Tell whether enough tokens wait for a full window."""
-        return self.tokens >= self.window_tokens
-
-    @property
     def callers(self) -> set[str]:
         """Name the callers whose jobs wait."""
         return {caller for lane in self._lanes.values() for caller in lane.queues}

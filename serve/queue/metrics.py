@@ -175,28 +175,26 @@ class _QueueCollector(Collector):
         outcomes = CounterMetricFamily("judge_requests", "Requests by outcome.", labels=["outcome"])
         for outcome, count in queue.counters.items():
             outcomes.add_metric([outcome], count)
-        yield outcomes
-        for name, help_text, counts in (
-            ("judge_num_requests_waiting", "Requests waiting for the model.", queue.queued),
-            ("judge_num_requests_running", "Requests that the model has now.", queue.running),
-        ):
-            gauge = GaugeMetricFamily(name, help_text, labels=["judge"])
+        waiting = GaugeMetricFamily(
+            "judge_num_requests_waiting", "Requests waiting for the model.", labels=["judge"]
+        )
+        running = GaugeMetricFamily(
+            "judge_num_requests_running", "Requests that the model has now.", labels=["judge"]
+        )
+        for gauge, counts in ((waiting, queue.queued), (running, queue.running)):
             for judge, count in counts.items():
                 gauge.add_metric([judge], count)
-            yield gauge
-        for name, help_text, value in (
-            (
-                "judge_num_tokens_waiting",
-                "Estimated tokens waiting for the model.",
-                queue.waiting_tokens,
-            ),
-            (
-                "judge_oldest_request_waiting_seconds",
-                "How long the oldest waiting request has waited.",
-                queue.oldest_s,
-            ),
-        ):
-            yield GaugeMetricFamily(name, help_text, value=value)
+        yield from (outcomes, waiting, running)
+        yield GaugeMetricFamily(
+            "judge_num_tokens_waiting",
+            "Estimated tokens waiting for the model.",
+            queue.waiting_tokens,
+        )
+        yield GaugeMetricFamily(
+            "judge_oldest_request_waiting_seconds",
+            "How long the oldest waiting request has waited.",
+            queue.oldest_s,
+        )
 
     def describe(self) -> Iterator[Metric]:
         """Yield nothing: before the first scrape there may be no judges yet."""

@@ -158,9 +158,15 @@ class Service:
             self._count("accepted", num_jobs)
 
     def checked(
-        self, request: JudgeRequest, judge: str, sizes: tuple[PictureSize, ...] = ()
+        self,
+        request: JudgeRequest,
+        judge: str,
+        images: tuple[str, ...] | None = None,
+        sizes: tuple[PictureSize, ...] = (),
     ) -> CheckedRequest:
-        """Name the judge of a request that is resolved, within limits and measured."""
+        """Name the judge of a request that is resolved and within limits; put its pictures in."""
+        if images not in (None, request.images):  # a copy keeps which fields the client has set
+            request = request.model_copy(update={"images": images})
         return CheckedRequest(request, judge, self.judges[judge], sizes)
 
     async def grade(
@@ -239,11 +245,6 @@ class Service:
     def is_idle(self) -> bool:
         """Tell whether every accepted request has been graded."""
         return self._started_worker is None or self._started_worker.is_idle
-
-    @property
-    def is_stopped(self) -> bool:
-        """Tell whether nothing runs in the model's code any more."""
-        return self._started_worker is None or not self._started_worker.is_alive
 
     def drain(self) -> None:
         """Accept nothing more; what is in the queue is still graded."""

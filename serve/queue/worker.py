@@ -73,19 +73,12 @@ class Watchdog:
         self.seconds = seconds
         self._works = False
         self._waited = 0.0
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        if seconds:
+            threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def beat(self) -> None:
         """Take note of progress."""
-        if not self.seconds:
-            return
-        self._waited = 0.0
-        with self._lock:
-            self._works = True
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-                self._thread.start()
+        self._works, self._waited = True, 0.0
 
     def rest(self) -> None:
         """Stop waiting for progress: the model has nothing to do."""
@@ -101,14 +94,11 @@ class Watchdog:
         while True:
             before = time.monotonic()
             time.sleep(tick)
-            with self._lock:
-                if not self._works:
-                    self._thread = None
-                    return
-            # If a tick took much longer, the process was stopped and the model could not work.
-            self._waited += min(time.monotonic() - before, 2 * tick)
-            if self._waited > self.seconds:
-                self._end()
+            if self._works:
+                # If a tick took much longer, the process was stopped and the model could not work.
+                self._waited += min(time.monotonic() - before, 2 * tick)
+                if self._waited > self.seconds:
+                    self._end()
 
     def _end(self) -> None:
         with tempfile.TemporaryFile() as file:  # a pipe that nobody reads would stop it here
@@ -265,7 +255,7 @@ class Worker:
             return None if self._closed else self._start(self._lanes.take())
 
     def _has_full_window(self) -> bool:
-        return self._closed or self._lanes.has_full_window
+        return self._closed or self._lanes.tokens >= self._lanes.window_tokens
 
     def _start(self, window: Window[ModelJob]) -> Window[ModelJob]:
         self._running += window

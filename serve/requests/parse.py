@@ -16,6 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -41,7 +42,7 @@ from judging.types import field_names
 from serve.calls.context import require_open
 from serve.calls.errors import ApiError
 from serve.calls.limits import MAX_SEED, Limits
-from serve.calls.waiting import Deadline, unless_gone, with_heartbeat
+from serve.calls.waiting import Deadline, unless_gone, with_first_part, with_heartbeat
 from serve.pictures.received import measure
 from serve.queue.intake import CheckedRequest
 from serve.queue.service import Service, Timing
@@ -104,7 +105,7 @@ async def read_call(
     ]
     pictures = await measured_pictures(groups, service)
     requests = tuple(
-        with_pictures(request, judge, *measured, service)
+        service.checked(request, judge, *measured)
         for request, judge, measured in zip(call.requests, call.judges, pictures, strict=True)
     )
     return requests, call.is_list
@@ -124,19 +125,6 @@ async def measured_pictures(
     fields = [field for _, field in groups]
     sizes = await service.readers.read(length, measure, fetched, fields, service.limits)
     return list(zip(fetched, sizes, strict=True))
-
-
-def with_pictures(
-    request: JudgeRequest,
-    judge: str,
-    images: tuple[str, ...],
-    sizes: tuple[PictureSize, ...],
-    service: Service,
-) -> CheckedRequest:
-    """Put measured pictures into a request that its judge takes."""
-    if images != request.images:  # a copy keeps which fields the client has set
-        request = request.model_copy(update={"images": images})
-    return service.checked(request, judge, sizes)
 
 
 def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
@@ -417,8 +405,7 @@ def routes(service: Service) -> APIRouter:
             request, service, lambda body, _: read_call(body, service, parse_single)
         )
         parts = with_heartbeat(service.stream(checked, deadline))
-        first = await unless_gone(request, anext(parts))  # an early refusal still has its status
-        return EventSourceResponse(_events(first, parts))
+        return EventSourceResponse(_events(await unless_gone(request, with_first_part(parts))))
 
     return router
 
@@ -456,23 +443,19 @@ def _lacks_figures(folder: Path | None, task: str) -> bool:
     return bool(unmeasured_tasks(folder, (task,)))
 
 
-async def _events(
-    first: str | Verdict | None, others: AsyncGenerator[str | Verdict | None]
-) -> AsyncIterator[bytes]:
+async def _events(parts: AsyncGenerator[str | Verdict | None]) -> AsyncIterator[bytes]:
     """Yield events ``critique`` and ``verdict``, or ``error`` with the body of an error.
 
     Where there is nothing to say yet, a comment keeps the connection open. The data are ASCII, as
     many clients take further characters of Unicode (U+2028) for the end of a line.
     """
-    try:
-        yield _event(first)
-        async for part in others:
-            yield _event(part)
-    except ApiError as error:
-        body = json.dumps(error.body(), separators=(",", ":"))
-        yield format_sse_event(event="error", data_str=body)
-    finally:
-        await others.aclose()
+    async with aclosing(parts):
+        try:
+            async for part in parts:
+                yield _event(part)
+        except ApiError as error:
+            body = json.dumps(error.body(), separators=(",", ":"))
+            yield format_sse_event(event="error", data_str=body)
 
 
 def _event(part: str | Verdict | None) -> bytes:

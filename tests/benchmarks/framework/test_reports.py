@@ -31,7 +31,6 @@ from judging.types import Verdict
 from tests.benchmarks.framework.test_correction import graded
 from tests.benchmarks.framework.test_graded import responses
 from tests.benchmarks.test_charthal import CHARTHAL, item
-from tests.benchmarks.test_hieval import HIEVAL, example
 from tests.benchmarks.test_simplevqa import SIMPLEVQA
 from tests.benchmarks.test_simplevqa import item as picture
 from tests.cli.bench.made_up import read, run, write
@@ -251,32 +250,6 @@ def test_pictures_of_a_benchmark_with_stated_confidence() -> None:
     assert has_colour(calibration, "#0072B2")  # one line a model
     assert has_colour(calibration, "#D55E00")
     assert not has_colour(calibration, "#009E73")
-
-
-def test_judges_of_hieval_stand_beside_the_rules_with_time_and_cost() -> None:
-    people = ("Correct", "Wrong", "Partial", "Wrong")
-    spent = {"judge": "j", "requests": 4, "seconds": 8.0, "cost": "free"}
-    models = {}
-    for name, said in (("good", people), ("poor", ("Wrong", "Wrong", "Wrong", None))):
-        pairs = enumerate(zip(people, said, strict=True))
-        models[name] = GradedModel(HIEVAL, [example(n, *pair) for n, pair in pairs], run=spent)
-    leaderboard = build_leaderboard(HIEVAL, models)
-    table = leaderboard["tables"][0]
-    assert table["source"] == "Table 2: quick score"
-    # Rules call "some" wrong for "19". Of four replies the poor judge has one right and one unread.
-    cells = [
-        [row["name"], *(figure_text(figure).split(" ")[0] for figure in row["figures"])]
-        for row in table["rows"]
-        if row["ours"]
-    ]
-    assert cells == [
-        ["good", "8.00", "free", "100.00"],
-        ["Acc (rule)", "", "free", "50.00"],
-        ["Relaxed-Acc (rule)", "", "free", "50.00"],
-        ["poor", "8.00", "free", "25.00"],
-    ]
-    [difference] = leaderboard["differences"]
-    assert difference["difference"]["n"] == 3  # the unread reply is no part of the pairs
 
 
 @pytest.mark.parametrize(

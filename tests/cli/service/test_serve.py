@@ -91,11 +91,8 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     [
         ("qs=embedded-qs", "custos/nothing"),
         ("qs=embedded-qs", "custos/qa@other"),
-        ("qs=embedded-qs", "custos/truthful-pair"),  # it was trained for another task
-        ("qs=embedded-qs", "qs"),  # a trained judge writes no free text
         ("m=embedded", "gpt-5"),
         ("", "custos/nothing"),
-        ("", "embedded-qs"),
     ],
 )
 def test_an_alias_of_nothing_is_told_before_anything_is_loaded(
@@ -104,6 +101,15 @@ def test_an_alias_of_nothing_is_told_before_anything_is_loaded(
     judges = ("--judge", judge) if judge else ()
     error = refused_before_loading(monkeypatch, *judges, "--alias", f"gpt-4o={model}")
     assert f"--alias 'gpt-4o={model}'" in error
+
+
+@pytest.mark.usefixtures("loaded")
+def test_an_alias_that_no_judge_answers_is_told_once_they_are_loaded() -> None:
+    """A trained judge writes no free text."""
+    options = ("--judge", "qs=embedded-qs", "--alias", "gpt-4o=qs")
+    result = CliRunner().invoke(app, ["serve", "--port", "0", *options])
+    assert result.exit_code == 2
+    assert "--alias 'gpt-4o=qs'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def passes(contract: Contract, layout: PromptLayout, text: str) -> bool:
     """Whether a reply says the best of all labels, in exactly the contract's form."""
     word = contract.parse(layout, text)
     assert word is not None, text
-    return word == next(iter((layout.words or contract.words).values()))
+    return word == next(iter(layout.words.values()))
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
@@ -70,10 +70,10 @@ PROPERTIES: dict[str, Any] = {
 
 def schema_for(contract: Contract, layout: PromptLayout) -> dict[str, Any]:
     """A caller's own schema, with the words that the script reads wherever it reads some."""
-    words = [*(layout.words or contract.words).values()]
+    words = [*layout.words.values()]
     own = {
         key: {"enum": words}
-        for key, slot in (layout.form or contract.form).items()
+        for key, slot in layout.form.items()
         if isinstance(slot, Label) and key not in PROPERTIES
     }
     return {"type": "object", "properties": {**PROPERTIES, **own}, "required": [*PROPERTIES]}

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -12,12 +11,11 @@ import pytest
 from pydantic import BaseModel, Field
 
 from judging.judge import Judge
-from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.conftest import Folders
-from tests.serve.chat.made_up import KnowingJudge, body, qa
+from tests.serve.chat.made_up import body, qa
 from tests.serve.made_up import picture
-from tests.serve.sockets import serving_judges, wait_until
+from tests.serve.sockets import serving_judges
 
 
 def client(address: str, **options: Any) -> openai.OpenAI:
@@ -149,46 +147,6 @@ def test_errors_are_the_sdk_s_own(sdk: openai.OpenAI) -> None:
         with pytest.raises(openai.InternalServerError) as broken:
             sdk.chat.completions.create(**qa("break"), stream=stream)
         assert broken.value.request_id
-
-
-def test_a_burst_of_32_that_never_waits_is_held() -> None:
-    """VLMEvalKit sends 32 at once and does not read Retry-After: nothing may be turned away."""
-    with serving_judges({"slow": KnowingJudge()}) as address, client(address) as sdk:
-
-        def ask(number: int) -> Any:
-            response = "The capital of France is Paris." if number % 2 else f"Rome {number}"
-            return sdk.chat.completions.create(**qa(response)).choices[0].message.content
-
-        with ThreadPoolExecutor(32) as pool:
-            replies = list(pool.map(ask, range(64)))
-    assert replies == ["GRADE: I", "GRADE: C"] * 32
-
-
-def test_a_full_queue_is_429_and_the_sdk_waits_for_it() -> None:
-    judge = KnowingJudge()
-    judge.gate.clear()
-    with (
-        serving_judges({"k": judge}, limits=Limits(queue_requests=1)) as address,
-        client(address) as hasty,
-        client(address, max_retries=8) as patient,
-        ThreadPoolExecutor(8) as pool,
-    ):
-        ask: Any = hasty.chat.completions.create
-        keep_asking: Any = patient.chat.completions.create
-        try:
-            calls = [pool.submit(ask, **qa("first"))]
-            wait_until(lambda: judge.batches != [])
-            calls += [pool.submit(ask, **qa(f"x{number}")) for number in range(3)]
-            wait_until(lambda: sum(call.done() for call in calls) == 2)  # one waits, two may not
-            late = pool.submit(keep_asking, **qa("late"))
-        finally:
-            judge.gate.set()
-        errors = [error for call in calls if (error := call.exception(timeout=30)) is not None]
-        assert len(errors) == 2
-        for error in errors:
-            assert isinstance(error, openai.RateLimitError)
-            assert 1 <= int(error.response.headers["retry-after"]) <= 60
-        assert late.result(timeout=60).choices[0].message.content == "GRADE: I"
 
 
 def test_a_plain_backbone_writes_freely(tiny_folders: Folders) -> None:

@@ -41,8 +41,7 @@ def chunks(http: httpx.Client, request_body: Any) -> list[dict[str, Any]]:
 def test_every_harness_gets_a_reply_it_can_read(
     http: httpx.Client, contract: Contract, layout: PromptLayout
 ) -> None:
-    words = layout.words or contract.words
-    best = next(iter(words.values()))
+    best = next(iter(layout.words.values()))
     for right in (True, False):
         request_body = body(contract, layout, right=right)
         reply = ask(http, request_body)

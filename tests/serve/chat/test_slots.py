@@ -155,4 +155,4 @@ def test_a_label_without_a_word_has_the_next_worse_one_s(monkeypatch: pytest.Mon
             grounding(words)
     pair = CHAT_CONTRACTS.get("truthful-pair")
     with pytest.raises(ValueError, match="'None'"):
-        replace(pair, words={"A": "A", "B": "B"})
+        replace(pair, layouts=(replace(pair.layouts[0], words={"A": "A", "B": "B"}),))

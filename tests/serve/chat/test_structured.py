@@ -1,6 +1,7 @@
 """What the keys of a JSON schema or of a tool mean, and what is refused."""
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
 import httpx
@@ -38,7 +39,7 @@ SCALE = {"minimum": 0, "maximum": 10}
 
 def form(contract: Any = QA, root: Any = None, **properties: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, **(root or {})}
-    return form_of_schema(schema, "s", contract, contract.words, contract.form)
+    return form_of_schema(schema, "s", contract, replace(contract.layouts[0], form=contract.form))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_a_word_that_says_nothing_may_be_the_only_one() -> None:
 )
 def test_an_object_needs_a_verdict(schema: Any) -> None:
     with pytest.raises(ApiError) as caught:
-        form_of_schema(schema, "s", QA, QA.words, {})
+        form_of_schema(schema, "s", QA, QA.layouts[0])
     assert (caught.value.status, caught.value.field) == (422, "s")
 
 

@@ -43,8 +43,6 @@ def test_slow_headers_end_the_connection(judge: FakeJudge, monkeypatch: pytest.M
 
 BEGIN = b"POST /judge HTTP/1.1\r\nHost: x\r\n"
 TRICKS = (
-    BEGIN + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n{}",
-    BEGIN + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
     BEGIN + b"Content-Length: 2, 2\r\n\r\n{}",
     b"POST /judge HTTP/1.1\nHost: x\ncontent-length: 2\n ,2\n\n{}",
     BEGIN + b"X: " + b" " * 40_000 + b"x\r\n\r\n",
@@ -52,9 +50,7 @@ TRICKS = (
     BEGIN + b"Content-Length: -3\r\n\r\n{}",
     BEGIN + b"Content-Length: 3x\r\n\r\n{}",
     BEGIN + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
-    BEGIN + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     BEGIN + b"Transfer-Encoding: gzip\r\n\r\n{}",
-    BEGIN + b"X: " + b"x" * 100_000 + b"\r\n\r\n",
     b"POST /judge HTTP/1.1\r\n" + b"X: x\r\n" * 20_000 + b"\r\n",
     BEGIN + b"bad header\r\n\r\n",
     BEGIN + b"Host: y\r\n\r\n",

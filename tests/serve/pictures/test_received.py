@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from asyncio.subprocess import Process
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -334,6 +335,14 @@ def test_a_picture_whose_process_is_killed_is_tried_once_more(
 
     async def decoded(num_killed: int) -> str:
         decoders = Decoders(30, num_processes=1)
+        started: list[Process] = []
+        start = decoders._start
+
+        async def noting_start() -> Process:
+            started.append(await start())
+            return started[-1]
+
+        monkeypatch.setattr(decoders, "_start", noting_start)
         await decoders.decode(picture(), None)  # so that one is idle
         left = num_killed
         pack = decode.QUESTION.pack
@@ -342,9 +351,7 @@ def test_a_picture_whose_process_is_killed_is_tried_once_more(
             nonlocal left
             if left:
                 left -= 1
-                for process in decoders._processes:
-                    if process.returncode is None:
-                        process.kill()
+                started[-1].kill()
             return pack(*question)
 
         monkeypatch.setattr(decode, "QUESTION", SimpleNamespace(pack=kill_and_pack))
@@ -379,16 +386,39 @@ def test_the_pictures_of_one_key_leave_a_process_to_others(monkeypatch: pytest.M
         decoders = Decoders(60)
         access_key.set(AccessKey("alice", b""))
         await decoders.decode(picture(), None)
-        for process in decoders._processes:
+        stopped = list(decoders._idle)
+        for process in stopped:
             process.send_signal(signal.SIGSTOP)
         waiting = [asyncio.create_task(decoders.decode(picture(), None)) for _ in range(4)]
         await asyncio.sleep(0)
         access_key.set(AccessKey("bob", b""))
         await asyncio.wait_for(decoders.decode(picture(), None), 30)
         assert not any(task.done() for task in waiting)
-        for process in decoders._processes:
+        for process in stopped:
             process.send_signal(signal.SIGCONT)
         await asyncio.gather(*waiting)
         await decoders.close()
+
+    asyncio.run(main())
+
+
+def test_the_end_waits_for_no_picture_whose_call_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave while a part of the picture has come, and asyncio does not read on."""
+    feed = asyncio.StreamReader.feed_data
+
+    async def main() -> None:
+        decoders = Decoders(30, num_processes=1)
+        source = drawing(900, 700, "png")
+        call = asyncio.create_task(decoders.decode(source, None))
+
+        def feed_and_leave(reader: Any, data: bytes) -> None:
+            feed(reader, data)
+            if reader._paused:
+                call.cancel()
+
+        monkeypatch.setattr(asyncio.StreamReader, "feed_data", feed_and_leave)
+        await asyncio.wait({call})
+        assert call.cancelled()
+        await asyncio.wait_for(decoders.close(), 20)
 
     asyncio.run(main())

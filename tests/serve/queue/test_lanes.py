@@ -103,18 +103,6 @@ def test_jobs_about_the_same_picture_go_together_and_others_do_not() -> None:
     assert names(lanes.take()) == ["red 1", "red 2", "blue 1", "blue 2"]
 
 
-def test_a_flood_about_one_question_does_not_hold_up_another() -> None:
-    lanes = make_lanes(window_tokens=1000)
-    lanes.add(job("flood") for _ in range(20))
-    lanes.add([job("single")])
-    lanes.add(job("flood") for _ in range(30))
-    windows = [names(window) for window in all_windows(lanes)]
-    turn = next(number for number, window in enumerate(windows) if "single" in window)
-    # Twenty jobs came before it: two windows, or four in which only half of a window are oldest.
-    assert turn <= 4
-    assert sum(map(len, windows)) == 51
-
-
 def test_crowds_take_half_of_a_window_at_most() -> None:
     lanes = make_lanes(window_tokens=1400)
     # Before every quiet job stands one with a crowd about its question at the back.
@@ -259,14 +247,6 @@ def test_each_key_has_room_for_its_part_of_a_full_queue() -> None:
     assert not lanes.is_owed("")  # of callers without a key nobody knows how many they are
 
 
-def test_scores_and_a_text_share_the_time() -> None:
-    pace = Pace()
-    assert pace.may_interrupt_text(10.0)
-    pace.count_interruption(10.0, 13.0)
-    assert not pace.may_interrupt_text(15.9)
-    assert pace.may_interrupt_text(16.0)
-
-
 def of_caller(caller: str, number: int, *, tokens: int = 100) -> list[Job]:
     return [
         Job("a", "score", tokens, each.request, caller=caller)
@@ -301,16 +281,6 @@ def test_a_caller_that_was_away_has_saved_a_few_windows_up_and_no_more() -> None
     counts = [names(lanes.take()).count("early") for _ in range(SAVED_WINDOWS + 4)]
     assert counts[: SAVED_WINDOWS + 1] == [10] * (SAVED_WINDOWS + 1)
     assert all(abs(count - 5) <= 1 for count in counts[SAVED_WINDOWS + 1 :])
-
-
-def test_who_asks_little_all_the_time_goes_no_later_than_newcomers() -> None:
-    lanes = make_lanes(window_tokens=1000)
-    for _ in range(100):
-        lanes.add(of_caller("steady", 1))
-        lanes.take()
-        lanes.let_pass(300)  # of four jobs that the model could have run it ran one
-    lanes.add([*of_caller("new", 100), *of_caller("newer", 100), *of_caller("steady", 3)])
-    assert names(lanes.take()).count("steady") == 3
 
 
 def test_a_caller_below_its_part_waits_for_no_window_but_the_one_that_runs() -> None:
@@ -364,27 +334,6 @@ def test_a_caller_takes_a_share_of_the_queue() -> None:
     assert not lanes.has_share("busy", 1, 101)
     assert lanes.has_share("quiet", 6, 600)
     assert lanes.has_share("", 6, 600)  # of callers without a key nobody knows who they are
-
-
-def test_rows_that_no_model_read_tell_nothing_of_its_speed() -> None:
-    pace = Pace()
-    pace.count_scores(0.0, 1.0, num_jobs=2, tokens=400, num_waiting=0)
-    pace.count_scores(1.0, 0.002, num_jobs=3, tokens=0, num_waiting=0)
-    assert pace.short_tokens(6000) == 100
-    assert pace.are_callers_back(3)
-
-
-def test_callers_share_the_time_and_not_the_tokens_that_were_guessed() -> None:
-    lanes = make_lanes(window_tokens=1000)
-    lanes.short_tokens = 100
-    lanes.add(of_caller("guessed", 100))
-    lanes.add(of_caller("dear", 100))
-    counts = Counter[str]()
-    for _ in range(40):
-        window = lanes.take()
-        counts.update(names(window))
-        lanes.charge_taken(window, sum(400 if job.caller == "dear" else 100 for job in window))
-    assert counts["guessed"] == pytest.approx(4 * counts["dear"], abs=4)
 
 
 def test_a_window_in_which_the_machine_stood_still_costs_its_caller_no_more_than_it_may_save() -> (

@@ -23,7 +23,6 @@ from serve.queue.worker import ModelJob, Watchdog, Worker
 from tests.forks import forked
 from tests.serve.made_up import FakeJudge, graded, requests
 from tests.serve.queue.made_up import ended
-from tests.serve.sockets import wait_until
 
 
 class Recorder(FakeJudge):
@@ -336,7 +335,7 @@ def test_no_progress_ends_the_process_and_says_where_it_was() -> None:
         assert "make_no_progress" in process.stderr
 
 
-def test_a_rest_ends_the_watch_and_a_beat_begins_it_again() -> None:
+def test_a_rest_and_a_beat_end_the_wait_for_progress() -> None:
     watchdog = Watchdog(60)
     watchdog.beat()
     assert not watchdog.is_stalled
@@ -347,7 +346,3 @@ def test_a_rest_ends_the_watch_and_a_beat_begins_it_again() -> None:
     watchdog._waited = 40
     watchdog.rest()
     assert not watchdog.is_stalled
-    wait_until(lambda: watchdog._thread is None)
-    watchdog.beat()
-    assert watchdog._thread is not None
-    watchdog.rest()
