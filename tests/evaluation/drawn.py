@@ -1,7 +1,6 @@
 """Drawn rows, tournaments and benchmarks of which the truth is known."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -96,28 +95,15 @@ _JUDGE = np.array([0.0, 1, 0, 1, 0, 1])
 _HUMAN = np.array([0.0, 0, 1, 1, np.nan, np.nan])
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One kind of benchmark, some of whose items people labelled."""
 
     accuracy: float
-    """Mean of the judge's sensitivity and specificity."""
+    """Share of people's 1, and of their 0, on which the judge agrees."""
     rate: float
     """Rate of people's labels over all questions."""
     labels: int
     """Items that people labelled."""
-    errors: Literal["alike", "misses"] = "alike"
-    """``misses``: of people's 1 it gets three times the share wrong that it does of their 0."""
-
-    @property
-    def sensitivity(self) -> float:
-        """Share of people's 1 on which the judge agrees."""
-        return 1 - (1 - self.accuracy) * {"alike": 1, "misses": 1.5}[self.errors]
-
-    @property
-    def specificity(self) -> float:
-        """Share of people's 0 on which the judge agrees."""
-        return 2 * self.accuracy - self.sensitivity
 
 
 def draw(setting: Setting, benchmarks: int, rng: np.random.Generator) -> Cells:
@@ -125,10 +111,10 @@ def draw(setting: Setting, benchmarks: int, rng: np.random.Generator) -> Cells:
     ones = rng.binomial(ITEMS, setting.rate, benchmarks)
     labelled_ones = rng.hypergeometric(ones, ITEMS - ones, setting.labels)
     labelled_zeros = setting.labels - labelled_ones
-    hits = rng.binomial(labelled_ones, setting.sensitivity)
-    alarms = rng.binomial(labelled_zeros, 1 - setting.specificity)
-    called = rng.binomial(ones - labelled_ones, setting.sensitivity)
-    called += rng.binomial(ITEMS - ones - labelled_zeros, 1 - setting.specificity)
+    hits = rng.binomial(labelled_ones, setting.accuracy)
+    alarms = rng.binomial(labelled_zeros, 1 - setting.accuracy)
+    called = rng.binomial(ones - labelled_ones, setting.accuracy)
+    called += rng.binomial(ITEMS - ones - labelled_zeros, 1 - setting.accuracy)
     counts = [labelled_zeros - alarms, alarms, labelled_ones - hits, hits]
     counts += [ITEMS - setting.labels - called, called]
     return Cells(_JUDGE, _HUMAN, np.stack(counts, axis=-1).astype(np.float64))
@@ -147,8 +133,8 @@ def draw_groups(setting: Setting, size: int, benchmarks: int, rng: np.random.Gen
         return rng.beta(mean * weight, (1 - mean) * weight, size=(benchmarks, groups, 1))
 
     ones = rng.random((benchmarks, groups, size)) < spread(setting.rate, LABEL_LIKENESS)
-    sensitivity = spread(setting.sensitivity, ERROR_LIKENESS)
-    alarms = 1 - spread(setting.specificity, ERROR_LIKENESS)
+    sensitivity = spread(setting.accuracy, ERROR_LIKENESS)
+    alarms = 1 - spread(setting.accuracy, ERROR_LIKENESS)
     called = rng.random(ones.shape) < np.where(ones, sensitivity, alarms)
     order = rng.permuted(np.tile(np.arange(groups), (benchmarks, 1)), axis=1)
     labelled = np.repeat(order < setting.labels // size, size, axis=1)
