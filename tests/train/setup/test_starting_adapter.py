@@ -138,6 +138,8 @@ def test_a_judge_keeps_the_rubrics_of_the_one_that_it_goes_on_from(
     assert judge.card is not None
     assert judge.card.tasks == {"hieval-qs": ("tolerance/all", "plain/any")}, "tasks need rows"
     assert judge.card.listed_options
+    of_another = card.model_copy(update={"backbone_version": "another"})
+    assert judge.card.going_on_from(of_another) == judge.card
     known, kept = (
         example(900, variant=variant, reference_mode=mode).request()
         for variant, mode in (("plain", "any"), ("tolerance", "all"))
