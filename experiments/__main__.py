@@ -9,10 +9,8 @@ from judging.errors import known_error
 
 PROGRAMS = {
     "gpu_hour": "gpu_hour",
-    "interval_coverage": "findings",
     "scoring_speed": "cost",
     "service_load": "cost",
-    "soak": "service",
 }
 """Every program and its folder."""
 

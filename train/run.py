@@ -115,7 +115,7 @@ def finish_run(
             report = report_test(judge, recipe, splits.test, start, command, kept)
     if processes.is_first:
         result = RunResult(recipe, splits, hashes, overlaps, progress, report)
-        write_model_card(result, script, rows.watched)
+        write_model_card(result, script, rows)
         announce(result)
     kept.delete()
 

@@ -1,12 +1,12 @@
 """Judge-corrected rates: what people would say of all items, from a judge and some of their labels.
 
 A benchmark is a row of cells. A cell is an item, or a number of items with the same labels by judge
-and people, which is how the coverage experiment holds thousands of benchmarks. Items are a sample
+and people, which is how thousands of drawn benchmarks are held. Items are a sample
 of the questions that could have been asked. The rate that is meant is the one over all of those, so
 that an interval has some width even when every item is labelled.
 
 Some terms for small samples are our own and in no paper; the docstrings say which.
-``python -m experiments interval_coverage`` measures how often the intervals hold the truth.
+``docs/experiments.md`` says how often the intervals hold the truth.
 """
 
 from __future__ import annotations

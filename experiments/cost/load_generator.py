@@ -59,59 +59,38 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Connection:
-    """One connection that posts bodies, with an access key if the service needs one."""
+    """One connection that posts bodies to ``/judge``."""
 
-    def __init__(self, url: str, key: str = "") -> None:
+    def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self.host, self.port = parts.hostname or "", parts.port or 80
-        self._key = f"Authorization: Bearer {key}\r\n" if key else ""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def post(self, body: bytes, path: str = "/judge") -> int:
+    async def post(self, body: bytes) -> int:
         """Post one body; return the HTTP status, or ``CONNECTION_FAILED``."""
-        return (await self.answer_to(body, path))[0]
-
-    async def answer_to(
-        self, body: bytes, path: str = "/judge", method: str = "POST"
-    ) -> tuple[int, bytes]:
-        """Send one body; return the HTTP status, or ``CONNECTION_FAILED``, and the answer's body.
-
-        An answer that comes in pieces is returned with the lengths of its pieces.
-        """
+        head = (
+            f"POST /judge HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(self.host, self.port)
             reader, writer = self._streams
-            writer.write(request_bytes(self.host, self.port, path, body, self._key, method))
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            if b"transfer-encoding: chunked" in head:
-                content = await reader.readuntil(b"\r\n0\r\n\r\n")
-            else:
-                length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-                content = await reader.readexactly(length)
-            if b"connection: close" in head:
+            writer.write(head.encode() + body)
+            answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(answer.split(b"content-length:")[1].split(b"\r\n")[0]))
+            if b"connection: close" in answer:
                 self.close()
-            return int(head.split(b" ", 2)[1]), content
+            return int(answer.split(b" ", 2)[1])
         except (OSError, EOFError, IndexError, ValueError):
             self.close()
-            return CONNECTION_FAILED, b""
+            return CONNECTION_FAILED
 
     def close(self) -> None:
         """Close the connection."""
         if self._streams:
             self._streams[1].close()
             self._streams = None
-
-
-def request_bytes(
-    host: str, port: int, path: str, body: bytes, headers: str = "", method: str = "POST"
-) -> bytes:
-    """Return a whole call, as it is written to a socket."""
-    head = (
-        f"{method} {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
-        f"{headers}Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 async def closed_loop(

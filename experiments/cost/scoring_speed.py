@@ -74,8 +74,7 @@ def compare_speed(
     """Time every method over the same rows of one text-only rubric, and compare labels.
 
     The row-by-row method runs in one round alone; without a Python of vLLM that one is left out.
-    Return, per method, seconds, rows per second and custos's ratio; the share of the machine's
-    matrix-product limit; rows where labels differ.
+    Return, per method, seconds, rows per second and custos's ratio; rows where labels differ.
     """
     library = library_model(judge)
     methods: dict[str, Callable[[Sequence[JudgeRequest]], list[str | None]]] = {
@@ -112,7 +111,6 @@ def compare_speed(
             if given[i] != verdict.label
         ]
     ours = statistics.median(seconds["custos"])
-    limit = matrix_product_limit(judge, rows)
     return {
         "rows": len(rows),
         "judge": judge.name,
@@ -125,8 +123,6 @@ def compare_speed(
             }
             for name, taken in seconds.items()
         },
-        "matrix_product_limit_rows_per_second": limit,
-        "share_of_limit": len(rows) / ours / limit,
         "disagreements": disagreements,
         "disagreements_beyond_gap": sum(each["gap_nats"] > GAP for each in disagreements),
     }
@@ -248,29 +244,6 @@ def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
     llama.tie_weights()
     llama.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
-    """Return rows per second if item tokens cost only matrix products at full speed."""
-    import torch
-
-    model = _weights(judge)
-    text = model.config.text_config
-    weight = torch.randn(text.intermediate_size, text.hidden_size, dtype=model.dtype)
-    tokens = torch.randn(4096, text.hidden_size, dtype=model.dtype)
-    with torch.inference_mode():
-        for _ in range(3):
-            torch.nn.functional.linear(tokens, weight)
-        started = time.perf_counter()
-        for _ in range(20):
-            torch.nn.functional.linear(tokens, weight)
-        flops = 20 * 2 * tokens.numel() * text.intermediate_size / (time.perf_counter() - started)
-    parameters = sum(
-        p.numel() for name, p in model.model.language_model.named_parameters() if "_proj" in name
-    )
-    encoded = judge.encoder.encode([(get_task(r.task), r) for r in rows])
-    item_tokens = sum(len(prompt.suffix_ids) for prompt in encoded) / len(rows)
-    return float(flops / (2 * parameters * item_tokens))
 
 
 def _weights(judge: Judge) -> Any:

@@ -32,6 +32,7 @@ from judging.files.records import write_json
 from judging.judge import Judge
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
+from train.tracking.throughput import process_peak
 
 STARTING_S = 300
 STOPPING_S = 200
@@ -284,10 +285,6 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise CustosError("the server did not become ready")
 
 
-def _peak_memory(process: subprocess.Popen[bytes]) -> dict[str, float | None]:
-    """Return the largest resident memory of a process so far; ``None`` off Linux."""
-    status = Path(f"/proc/{process.pid}/status")
-    if not status.is_file():
-        return {"peak_rss_mb": None}
-    fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-    return {"peak_rss_mb": round(int(fields["VmHWM"].split()[0]) / 1024, 1)}
+def _peak_memory(process: subprocess.Popen[bytes]) -> dict[str, float]:
+    """Return the largest resident memory of a process so far; 0 off Linux."""
+    return {"peak_rss_mb": round(process_peak(Path(f"/proc/{process.pid}/status")) / 2**20, 1)}

@@ -5,7 +5,6 @@ That are models of published shapes with random weights, and made-up rows.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import random
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.made.quick_scores import generate_examples
-from judging.errors import CustosError
-from judging.files.records import write_json
+from judging.errors import CustosError, errors_at
+from judging.files.records import decode_json, write_json
 from judging.models.fetched import EMBEDDED, cache_folder
 from judging.types import LabelledExample
 
@@ -101,13 +100,6 @@ class Machine:
         return next((peak for name, peak in PEAK_TFLOPS.items() if name in self.device), None)
 
 
-FIELDS = (
-    *("step", "part", "measurement", "value", "unit", "target", "ok"),
-    *("seconds", "driver", "versions"),
-)
-"""Fields of a figure in the file."""
-
-
 class Book:
     """The figures of a machine in their file, which is written anew with each of them.
 
@@ -120,24 +112,16 @@ class Book:
         self.done: list[list[Any]] = []
         """Step and name of every part that came to its end."""
         if path.exists():
-            self._read()
+            with errors_at(str(path)):
+                self._read(decode_json(path.read_bytes()))
 
-    def _read(self) -> None:
-        try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
-            device, figures, done = content["device"], content["figures"], content["done"]
-            self.figures = [{name: figure[name] for name in FIELDS} for figure in figures]
-            self.done = [[int(step), str(name)] for step, name in done]
-        except (ValueError, TypeError, KeyError):
+    def _read(self, content: Any) -> None:
+        if content["device"] != self.machine.device:
             raise CustosError(
-                f"{self.path}: no file of figures, or a damaged one; move it away or name another "
-                "file in --out"
-            ) from None
-        if device != self.machine.device:
-            raise CustosError(
-                f"{self.path}: holds the figures of {device}, and this is {self.machine.device}; "
+                f"holds the figures of {content['device']}, and this is {self.machine.device}; "
                 "name another file in --out"
             )
+        self.figures, self.done = content["figures"], content["done"]
 
     def clear(self, step: int, part: str) -> None:
         """Forget what a part measured, before it is measured anew."""

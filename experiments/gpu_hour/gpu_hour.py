@@ -15,7 +15,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -67,7 +66,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="most of a step; default 9")
     parser.add_argument("--folder", type=Path, default=Path("runs/gpu_hour"), help="for runs, rows")
     parser.add_argument("--only", metavar="PART", help="one part, in this process")
-    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # as --only, for run_step
     arguments = parser.parse_args(argv)
     if arguments.rehearse:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -77,16 +75,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     real = tuple(arguments.real or (() if arguments.rehearse else REAL))
     steps = [arguments.step] if arguments.step else list(STEPS)
-    if arguments.parent:
-        end_with(arguments.parent)
+    if arguments.only:
         measure_part(Hour(Book(out, here), folder, real), steps[0], arguments.only)
         return
     # Two at once would lose figures of each other, and measure each other's load.
     with locked(out), locked(folder):
-        hour = Hour(Book(out, here), folder, real)
-        if arguments.only:
-            measure_part(hour, steps[0], arguments.only)
-        elif not run_steps(hour, steps, arguments):
+        if not run_steps(Hour(Book(out, here), folder, real), steps, arguments):
             sys.exit(1)
 
 
@@ -141,7 +135,7 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
             return
         say(f"step {step}: {name}")
         command = [sys.executable, "-m", "experiments", "gpu_hour", str(step), "--only", name]
-        command += ["--parent", str(os.getpid()), *options]
+        command += options
         if reason := run_within(command, until - began):
             book = Book(hour.book.path, hour.book.machine)  # with the part's figures
             book.done = [key for key in book.done if key != [step, name]]
@@ -175,17 +169,6 @@ def run_within(command: Sequence[str], seconds: float) -> str | None:
         return f"killed after {seconds:.0f} s, when the step's time ended"
     lines = [line for line in errors.splitlines() if line.strip()]
     return [f"status {process.returncode}", *lines][-1] if process.returncode else None
-
-
-def end_with(parent: int) -> None:
-    """End this process and all that it started, its whole group, once its parent has ended."""
-
-    def wait() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.2)
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def measure_part(hour: Hour, step: int, name: str) -> None:

@@ -26,6 +26,7 @@ from judging.judge.card import (
 from judging.judge.notes import (
     AFTER_GIVEN,
     KNOWS_NOTHING,
+    calibration_note,
     left_out_note,
     measured_note,
     mode_note,
@@ -312,6 +313,7 @@ class Judge:
         notes = [
             measured_note(card, request),
             mode_note(card, task, request, is_calibrated=is_calibrated),
+            calibration_note(card, task, request) if calibration and not is_calibrated else None,
             pictures_note(request, self.backbone, self.engine, passes[0].prompt.scaled_pictures),
             left_out_note(request, shown),
             thoughts_note(request),

@@ -96,6 +96,29 @@ class JudgeCard(BaseModel):
         tasks = {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()}
         return cls.for_rubrics(backbone, tasks, response_budget)
 
+    def going_on_from(self, earlier: JudgeCard) -> JudgeCard:
+        """Add what the judge that training started from was trained for, on the same backbone.
+
+        That are further rubrics of the same tasks, its own first, with their modes.
+        """
+        on = (earlier.backbone, earlier.backbone_version)
+        if on != (self.backbone, self.backbone_version):
+            return self
+        tasks = {
+            name: tuple(dict.fromkeys((*earlier.tasks.get(name, ()), *rubrics)))
+            for name, rubrics in self.tasks.items()
+        }
+        known = {f"{name}/{rubric}" for name, rubrics in tasks.items() for rubric in rubrics}
+        kept = {rubric: modes for rubric, modes in earlier.modes.items() if rubric in known}
+        hashes = {rubric: text for rubric, text in earlier.instructions.items() if rubric in known}
+        changes = {
+            "tasks": tasks,
+            "modes": {**kept, **self.modes},
+            "listed_options": self.listed_options or earlier.listed_options,
+            "instructions": {**hashes, **self.instructions},
+        }
+        return self.model_copy(update=changes)
+
     def with_pixels(self, backbone: Backbone) -> Backbone:
         """Return a backbone that sees pictures as the judge saw them in training."""
         if self.max_pixels is None:

@@ -56,6 +56,15 @@ def mode_note(
     return f"{_TRAINED_TO_DECIDE} {way}, not {other}{caution}"
 
 
+def calibration_note(card: JudgeCard | None, task: JudgeTask, request: JudgeRequest) -> str | None:
+    """Say that a judge's calibration leaves a request out, unless another note says so."""
+    if card is None or (rubric := task.rubric(request)) not in card.tasks[task.name]:
+        return None
+    if request.mode not in card.trained_modes(task, rubric):
+        return None
+    return "its confidence is not calibrated: the judge's calibration leaves such rows out"
+
+
 def measured_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
     """Say that nothing was measured of a judge on such a request: untrained, or no options seen."""
     if card is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,15 +37,12 @@ def _gpu_set_up() -> None:
     use_device(DEVICE)
 
 
-@pytest.fixture(scope="session")
-def figures() -> Iterator[Figures]:
-    """Figures of this run, printed at its end."""
-    from tests.gpu.figures import Figures, output_file
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Figures:
+    """Figures of a test."""
+    from tests.gpu.figures import Figures
 
-    measured = Figures(output_file())
-    yield measured
-    if measured:
-        print(f"\n{measured.table()}\nwritten to {measured.path}")  # noqa: T201
+    return Figures(record_property)
 
 
 @pytest.fixture(scope="session")

@@ -7,25 +7,17 @@
 import os
 import signal
 import sys
-import time
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from accelerate.state import AcceleratorState
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from judging.types import LabelledExample
-from tests.gpu.figures import DEVICE
 from tests.gpu.steps import rows_of
 from tests.train.made_up import write_split
-from train.launch.run_plan import plan_run
 from train.methods import method_of
 from train.methods.base import Method
 from train.setup.recipe import find_recipe, read_values
@@ -47,16 +39,6 @@ RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Recipes that differ on a GPU, and what a run changes beside :func:`keys_of`: every method, each
 family, and both in four bits. The others differ in rows and numbers, which a CPU shows."""
-
-
-@dataclass(frozen=True)
-class ShortRun:
-    """What a short run of a recipe took."""
-
-    folder: Path
-    tokens_per_second: float
-    peak_bytes: int
-    """Most bytes of tensors on the GPU; 0 on a CPU."""
 
 
 def method_of_recipe(name: str) -> type[Method]:
@@ -132,29 +114,6 @@ def train(name: str, keys: list[str]) -> None:
     AcceleratorState._reset_state(reset_partial_state=True)
     script = import_module(f"train.{method_of_recipe(name).script}")
     script.main(["--config", str(find_recipe(name)), *keys])
-
-
-def timed_run(name: str, keys: list[str], folder: Path) -> ShortRun:
-    """Train ten steps of a recipe; the first two, which warm up, are left out of the speed."""
-    ends: list[float] = []
-
-    def note_time(*_: Any) -> None:
-        if DEVICE == "cuda":
-            torch.cuda.synchronize()
-        ends.append(time.perf_counter())
-
-    if DEVICE == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-    hook = register_optimizer_step_post_hook(note_time)
-    try:
-        train(name, keys)
-    finally:
-        hook.remove()
-    plan = plan_run(name, keys, gpus=int(DEVICE == "cuda"), memory=None, rate=None)
-    assert len(ends) == STEPS
-    seconds = (ends[-1] - ends[1]) / (STEPS - 2)
-    peak = torch.cuda.max_memory_allocated() if DEVICE == "cuda" else 0
-    return ShortRun(folder / "run", plan.tokens_per_step / seconds, peak)
 
 
 def main(run: str, checkpoints: Path, out: Path) -> None:

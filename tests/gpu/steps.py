@@ -25,6 +25,7 @@ from tests.hub import save_hub_layout
 from tests.tiny import save_picture
 from tests.train.made_up import LABELS, critique_pair, example, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+from train.loop.sharding import whole
 
 FAMILIES = ("Qwen2.5-VL-7B-Instruct", "Qwen3-VL-4B-Instruct")
 SCRIPTS: dict[str, Any] = {
@@ -89,7 +90,7 @@ def take_step(step: Step, precision: str, folder: Path, out: Path) -> dict[str, 
     """
     picture = str(folder / "picture.png") if step.pictures else None
     gradients: dict[str, Tensor] = {}
-    with _gradients_into(gradients):
+    with first_gradient_into(gradients):
         _train(step, precision, folder, out, picture, init=_start_of(step, folder) / "run")
     history = json.loads((out / "run" / "history.json").read_text(encoding="utf-8"))
     [loss] = [entry["train_loss"] for entry in history if "train_loss" in entry]
@@ -157,13 +158,22 @@ def _train(
 
 
 @contextmanager
-def _gradients_into(gradients: dict[str, Tensor]) -> Iterator[None]:
-    """Keep the gradients of the first optimizer step while the block runs."""
+def first_gradient_into(gradients: dict[str, Tensor], learnt: int = 0) -> Iterator[None]:
+    """Keep the gradient of the first optimizer step, whole and flat, while the block runs.
+
+    Of processes that each hold a part of it, as long as those of the others, ``learnt`` is the
+    number of all trained parameters.
+    """
 
     def keep(optimizer: Any, *_: Any) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        for index, parameter in enumerate(parameters):
-            gradients[f"gradient{index:04}"] = parameter.grad.detach().float().cpu().clone()
+        # Every process asks, in every step.
+        flat = torch.cat([whole(p.grad).float().cpu().flatten() for p in parameters])
+        if len(flat) < learnt:
+            parts = [torch.empty_like(flat) for _ in range(torch.distributed.get_world_size())]
+            torch.distributed.all_gather(parts, flat)
+            flat = torch.cat(parts)[:learnt]
+        gradients.setdefault("gradient", flat.clone())
 
     hook = register_optimizer_step_pre_hook(keep)
     try:

@@ -1,36 +1,32 @@
 """Peak memory on a GPU is the planned one: ``pytest -m cuda -s tests/gpu/test_memory_cuda.py``."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch.profiler import ProfilerActivity, profile
 
-from judging.scoring.tree_batch import TreeModel
-from tests.gpu.figures import DEVICE, ON_GPU, REHEARSAL, Figures
+from tests.gpu.figures import ON_GPU, REHEARSAL, Figures
 from tests.gpu.recipes import train
 from tests.gpu.steps import FAMILIES
 from tests.hub import LAYOUTS, HubLayout, save_hub_layout
 from tests.train.made_up import example, write_split
-from tests.train.plan.measured import allocation_peak
 from train.launch.run_plan import plan_run
 
-pytestmark = ON_GPU
+pytestmark = [
+    *ON_GPU,
+    # tests/train/plan compares plans with steps on the CPU
+    pytest.mark.skipif(REHEARSAL, reason="measures the memory of a GPU"),
+]
 RECIPE = "hieval_stage1"
 LARGER: dict[str, Any] = {
     **{"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 16},
     **{"num_attention_heads": 16, "num_key_value_heads": 4},
 }
-"""On a GPU large enough that the workspace of its libraries, which no plan counts, is small."""
-ROWS = 8
-WORDS = {"cpu": 150, "cuda": 600}[DEVICE]
+"""Large enough that the workspace of a GPU's libraries, which no plan counts, is small."""
+ROWS, WORDS = 8, 600
 
 
 def _keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
@@ -38,14 +34,11 @@ def _keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
 
     No row begins as another does: what rows share is computed once, and a plan counts on nothing.
     """
-    name = "larger" if DEVICE == "cuda" else family
-    checkpoint = folder / name
-    if not checkpoint.exists():
-        LAYOUTS["larger"] = _larger(LAYOUTS[family])
-        try:
-            save_hub_layout(checkpoint, name)
-        finally:
-            del LAYOUTS["larger"]
+    LAYOUTS["larger"] = _larger(LAYOUTS[family])
+    try:
+        save_hub_layout(checkpoint := folder / "larger", "larger")
+    finally:
+        del LAYOUTS["larger"]
     words = [("green", "Correct"), ("brown", "Wrong")]
     rows = [
         example(i, question=f"{10 + i} rivers?", responses=(" ".join([word] * WORDS),), label=label)
@@ -64,28 +57,19 @@ def _keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
     return [f"{key}={value}" for key, value in keys.items()]
 
 
-def _measured_peak(keys: list[str], folder: Path) -> int:
+def _measured_peak(keys: list[str]) -> int:
     """Return the most bytes of tensors at once in the second step, weights included."""
-    profiler = profile(activities=[ProfilerActivity.CPU], profile_memory=True)
     measured: list[int] = []
 
-    def after_step(optimizer: Any, *_: Any) -> None:
-        if DEVICE == "cuda":
-            measured.append(torch.cuda.max_memory_allocated())
-            torch.cuda.reset_peak_memory_stats()
-        elif not measured:
-            measured.append(_bytes_held(models[0], optimizer))
-            profiler.start()
-        else:
-            profiler.stop()
-            measured.append(measured[0] + allocation_peak(profiler, folder))
+    def after_step(*_: Any) -> None:
+        measured.append(torch.cuda.max_memory_allocated())
+        torch.cuda.reset_peak_memory_stats()
 
-    with _tree_models() as models:
-        hook = register_optimizer_step_post_hook(after_step)
-        try:
-            train(RECIPE, keys)
-        finally:
-            hook.remove()
+    hook = register_optimizer_step_post_hook(after_step)
+    try:
+        train(RECIPE, keys)
+    finally:
+        hook.remove()
     [_, second] = measured
     return second
 
@@ -104,51 +88,20 @@ def _larger(layout: HubLayout) -> HubLayout:
     return replace(layout, config={**config, "vision_config": vision})
 
 
-@contextmanager
-def _tree_models() -> Iterator[list[nn.Module]]:
-    """Yield a list to which every model is added that runs while the block does."""
-    models: list[nn.Module] = []
-
-    def keep(module: nn.Module, _: Any) -> None:
-        if isinstance(module, TreeModel) and module not in models:
-            models.append(module)
-
-    hook = register_module_forward_pre_hook(keep)
-    try:
-        yield models
-    finally:
-        hook.remove()
-        models.clear()
-
-
-def _bytes_held(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Return the bytes of weights, gradients and the optimizer's state."""
-    parameters = list(model.parameters())
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    states = [
-        value
-        for state in optimizer.state.values()
-        for value in state.values()
-        if isinstance(value, torch.Tensor)
-    ]
-    return sum(t.numel() * t.element_size() for t in [*parameters, *gradients, *states])
-
-
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_peak_memory_is_the_planned_one(
     family: str, checkpointing: bool, tmp_path: Path, figures: Figures
 ) -> None:
     keys = _keys_of_run(family, checkpointing, tmp_path)
-    plan = plan_run(RECIPE, keys, gpus=int(DEVICE == "cuda"), memory=None, rate=None)
-    planned, measured = plan.memory.tensors, _measured_peak(keys, tmp_path)
+    plan = plan_run(RECIPE, keys, gpus=1, memory=None, rate=None)
+    planned, measured = plan.memory.tensors, _measured_peak(keys)
     case = f"{family}{', checkpointing' if checkpointing else ''}"
     figures.add("peak memory", case, measured / 2**20, "MiB")
     figures.add("peak memory by the plan", case, planned / measured, "of measured", "0.85 to 1.15")
     assert planned == pytest.approx(measured, rel=0.15)
 
 
-@pytest.mark.skipif(REHEARSAL, reason="only a GPU's memory has segments")
 def test_memory_grows_in_segments() -> None:
     """PyTorch has read the variable: it was set before the first tensor was on the GPU."""
     torch.ones(1, device="cuda")

@@ -10,15 +10,6 @@ from losses import BradleyTerryLoss
 REWARD = st.floats(-20, 20)
 
 
-def test_by_hand() -> None:
-    # Gap ln 3: sigma = 3/4. Tie at the same gap: -(ln 3/4 + ln 1/4) / 2.
-    chosen, rejected = torch.tensor([math.log(3.0)] * 2), torch.zeros(2)
-    found = BradleyTerryLoss().per_pair(chosen, rejected, torch.tensor([False, True]))
-    assert found.tolist() == pytest.approx(
-        [math.log(4 / 3), -(math.log(3 / 4) + math.log(1 / 4)) / 2], rel=1e-6
-    )
-
-
 def test_a_margin_moves_decided_pairs_alone() -> None:
     # Gap ln 3 less margin ln 3: sigma(0) = 1/2.
     chosen, rejected = torch.tensor([math.log(3.0)] * 2), torch.zeros(2)

@@ -34,16 +34,6 @@ def test_zero_count_names_the_class() -> None:
         class_weights({"Correct": 3, "Partial": 0, "Wrong": 5})
 
 
-def test_hand_computed_value() -> None:
-    # Token 1: p = 1/2, alpha = 3/2, gamma = 1: -1.5 * (1 - 1/2) * ln(1/2) = 0.75 ln 2
-    # Token 2: p = 1/4, alpha = 3/4:            -0.75 * (1 - 1/4) * ln(1/4) = 0.5625 * 2 ln 2
-    # Mean: (0.75 + 1.125) / 2 * ln 2 = 0.9375 ln 2.
-    loss = FocalLoss(torch.tensor([1.5, 0.75]), gamma=1.0)
-    logits = torch.tensor([[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]], dtype=torch.float64).log()
-    value = loss(logits, torch.tensor([0, 1]), torch.tensor([0, 1]))
-    assert value.item() == pytest.approx(0.9375 * math.log(2), rel=1e-12)
-
-
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 2.0])
 def test_float64_derivation_in_plain_python(gamma: float) -> None:
     rng = np.random.default_rng(1)

@@ -16,21 +16,10 @@ MASK = torch.ones(4, 9, dtype=torch.bool, device=META)
 
 WAITS: dict[str, Callable[[], object]] = {
     "item": lambda: VALUES.sum().item(),
-    "condition": lambda: bool(MASK.any()),
     "mask": lambda: VALUES[MASK],
-    "index on the host": lambda: VALUES[torch.tensor([1])],
     "list": lambda: VALUES[[0, 1]],
-    "nonzero": lambda: MASK.nonzero(),
-    "slice up to a tensor": lambda: VALUES[:, : COUNTS[0]],
     "tensor": lambda: torch.tensor([1, 2], device=META),
     "to the device": lambda: torch.ones(3).to(META),
-    "to the host": lambda: VALUES.cpu(),
-    "tolist": lambda: COUNTS.tolist(),
-}
-FREE: dict[str, Callable[[], object]] = {
-    "index": lambda: VALUES[COUNTS, COUNTS],
-    "where": lambda: torch.where(MASK, VALUES, 0.0),
-    "number": lambda: VALUES * 2 + torch.tensor(1.0),
 }
 
 
@@ -40,10 +29,9 @@ def test_a_wait_is_seen(name: str) -> None:
         WAITS[name]()
 
 
-@pytest.mark.parametrize("name", FREE)
-def test_what_runs_on_the_device_alone_is_none(name: str) -> None:
+def test_what_runs_on_the_device_alone_is_none() -> None:
     with no_host_waits():
-        FREE[name]()
+        torch.where(MASK, VALUES[COUNTS, COUNTS].sum() * 2 + torch.tensor(1.0), 0.0)
 
 
 def test_a_wait_in_the_backward_pass_is_seen() -> None:

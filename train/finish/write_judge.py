@@ -36,12 +36,13 @@ from evaluation.report.evaluate import (
 from evaluation.report.plots import draw_learning_curve
 from evaluation.report.report import build_report, write_report
 from evaluation.report.text import markdown_table, with_interval
+from judging.errors import CustosError
 from judging.files.atomic import atomic_path, atomic_write, write_text
 from judging.files.questions import count_trained_on, write_question_hashes
 from judging.files.records import write_json
 from judging.fingerprint import package_versions
 from judging.judge import Judge
-from judging.judge.card import CARD_FILE, JudgeCard
+from judging.judge.card import CARD_FILE, JudgeCard, read_card
 from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
@@ -314,6 +315,9 @@ def write_judge(
         modes,
         listed_options=any(map(options_of, rows.train.examples)),
     )
+    if start := recipe.adapter.init_folder:
+        with suppress(CustosError, OSError):  # an adapter alone, or a card that no judge loads with
+            card = card.going_on_from(read_card(start))
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     provenance = {
         "sha256": dict(hashes),
@@ -336,7 +340,7 @@ FEW_ROWS = 20
 """A label with fewer training rows is named among what the judge has hardly seen."""
 
 
-def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]) -> None:
+def write_model_card(result: RunResult, script: str, rows: IndexedSplits) -> None:
     """Write the run folder's ``README.md``: what went in, and what was measured; nothing else."""
     recipe, report = result.recipe, result.report
     folder = recipe.run.output
@@ -351,17 +355,24 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         # Rows count as held out only if no split knows them.
         items = f"{report['metrics']['accuracy']['n']} {'items' if overlaps else 'held-out items'}"
         graders = {"this judge": report["metrics"], **report["baselines"]}
-        rows = [
+        figures = [
             (name, *(with_interval(metrics.get(metric)) for metric in METRICS))
             for name, metrics in graders.items()
         ]
         measured = [
             *(f"Measured on {items}, 95 % intervals clustered by question:", ""),
-            markdown_table(("judge", "accuracy", "kappa", "ECE"), rows),
+            markdown_table(("judge", "accuracy", "kappa", "ECE"), figures),
         ]
     if result.learned:
         measured += ["", f"Against the start: {learned_line(result.learned)}."]
     limits = [f"It was trained for {rubrics} and for nothing else."]
+    kept = {f"{task}/{name}" for task, names in card["tasks"].items() for name in names}
+    if kept := kept.difference(rows.train.facts.rubrics):
+        limits.append(
+            f"Rubrics that {recipe.adapter.init} knew and no training row here has: "
+            f"{', '.join(sorted(kept))}. Confidences under them are calibrated only if "
+            "calibration rows had them."
+        )
     train = result.splits.train
     if few := [f"{label} {n}" for label, n in _label_counts(train) if n < FEW_ROWS]:
         limits.append(f"Labels with fewer than {FEW_ROWS} training rows: {', '.join(few)}.")
@@ -373,7 +384,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         *(*measured, "", "## Data", "", *_data(result, overlaps)),
         *("## Selection", "", *(f"- {line}" for line in selection_lines(result))),
         *([f"- {stop}"] if stop else []),
-        *("", *watched_table(result.progress, watched)),
+        *("", *watched_table(result.progress, rows.watched)),
         *("## Limits", "", *(f"- {line}" for line in limits), ""),
         *("## Repeat", "", "```"),
         f"accelerate launch train/{script}.py --config {folder}/recipe.yaml",

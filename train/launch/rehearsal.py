@@ -8,7 +8,6 @@ template, limits on pictures. A judge trained on them knows nothing; its card sa
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 import shutil
@@ -28,12 +27,8 @@ from typing import IO, Any
 import httpx
 import torch
 from filelock import FileLock
-from huggingface_hub import split_torch_state_dict_into_shards
 from PIL import Image
 from rich.console import Console
-from safetensors.torch import save_file
-from torch import Tensor
-from transformers.core_model_loading import revert_weight_conversion
 
 from judging.errors import CustosError, Missing
 from judging.files.atomic import whole_folder, write_text
@@ -42,7 +37,7 @@ from judging.files.records import write_json, write_records
 from judging.fingerprint import digest, file_sha256
 from judging.judge import Judge
 from judging.models.backbones import RANDOM_WEIGHTS, empty_model
-from judging.models.checkpoints import INDEX, TEXT_FAMILIES
+from judging.models.checkpoints import TEXT_FAMILIES
 from judging.models.fetched import CHAT_TEMPLATE, cache_folder, embedded_folder
 from judging.progress import grouped
 from judging.tasks import get_task
@@ -61,9 +56,7 @@ TOKENIZER_VARIABLE = "CUSTOS_REAL_TOKENIZER"
 REAL_TOKENIZER = Path(__file__).parents[2] / ".real-tokenizer"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 SHARD = "1GB"
-"""Size of a shard, which is all that is held in memory."""
-DEVIATION = 0.02
-"""Standard deviation of matrices; norms are 1 and biases 0."""
+"""Size of a shard."""
 GIB = 2**30
 _TOKENS = {
     "image": "image_pad",
@@ -94,7 +87,7 @@ def random_checkpoint(name: str) -> Path:
 
 
 def _write(folder: Path, config: Any, tokenizer: Path) -> None:
-    from transformers import AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
     for file in TOKENIZER_FILES:
         shutil.copyfile(tokenizer / file, folder / file)
@@ -111,9 +104,7 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
         ids = {key: loaded.convert_tokens_to_ids(f"<|{token}|>") for key, token in _TOKENS.items()}
         config.update({f"{key}_token_id": number for key, number in ids.items()})
     text_config.update({key: getattr(loaded, key) for key in ("eos_token_id", "pad_token_id")})
-    model = empty_model(config)
-    config.update({RANDOM_WEIGHTS: True, "architectures": [type(model).__name__]})
-    config.save_pretrained(folder)
+    config.update({RANDOM_WEIGHTS: True})
     if not is_text:
         vision = config.vision_config
         limits = PUBLISHED_LIMITS.get(vision.patch_size, PUBLISHED_LIMITS[16])
@@ -127,43 +118,19 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
         if config.model_type.startswith("qwen3"):
             images |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
         write_json(folder / "preprocessor_config.json", images)
-    _write_weights(folder, model)
-
-
-def _write_weights(folder: Path, model: Any) -> None:
-    """Draw and write one shard after the other."""
-    # Tensors without data under the names and in the shapes that checkpoints store.
-    tied = set(getattr(model, "all_tied_weights_keys", None) or {})
-    untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
-    stored = revert_weight_conversion(model, untied)
-    shapes = {name: tensor.to(torch.bfloat16) for name, tensor in stored.items()}
-    shards = split_torch_state_dict_into_shards(
-        shapes, filename_pattern="model{suffix}.safetensors", max_shard_size=SHARD
-    )
-    size = sum(tensor.nbytes for tensor in shapes.values())
+    size = 2 * empty_model(config).num_parameters()
     free = shutil.disk_usage(folder).free
     if size > free:
         raise CustosError(
             f"{folder.parent}: random weights take {size / GIB:.1f} GiB, and {free / GIB:.1f} GiB "
             "are free; name another folder in CUSTOS_CACHE"
         )
+    auto = AutoModelForCausalLM if is_text else AutoModelForImageTextToText
     device = "cuda" if torch.cuda.is_available() else "cpu"  # a CPU takes a minute for 4B weights
-    for number, (file, names) in enumerate(sorted(shards.filename_to_tensors.items())):
-        generator = torch.Generator(device).manual_seed(number)
-        drawn = {name: _draw(name, shapes[name], generator) for name in names}
-        save_file(drawn, folder / file, metadata={"format": "pt"})
-    if shards.is_sharded:
-        index = {"metadata": shards.metadata, "weight_map": shards.tensor_to_filename}
-        (folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
-
-
-def _draw(name: str, shape: Tensor, generator: torch.Generator) -> Tensor:
-    if name.endswith("bias"):
-        return torch.zeros(shape.shape, dtype=shape.dtype)
-    if shape.ndim == 1:
-        return torch.ones(shape.shape, dtype=shape.dtype)
-    drawn = torch.empty(shape.shape, dtype=shape.dtype, device=generator.device)
-    return drawn.normal_(0, DEVIATION, generator=generator).cpu()
+    with torch.random.fork_rng(), torch.device(device):
+        torch.manual_seed(0)
+        model = auto.from_config(config, dtype=torch.bfloat16)
+    model.save_pretrained(folder, max_shard_size=SHARD)  # and the configuration
 
 
 MOST_HELD_OUT = 16

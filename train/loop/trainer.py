@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast, broadcast_object_list, gather_object, set_seed
+from accelerate.utils import broadcast_object_list, gather_object, set_seed
 
 from judging.errors import CustosError
 from judging.models.attention import describe_attention
@@ -218,7 +218,7 @@ class Trainer(BaseTrainer):
         if accelerator.is_main_process:
             saved = read_checkpoint(folder, self.tree_model, self.identity)
         if accelerator.num_processes > 1:
-            saved = _broadcast(saved, accelerator.device)
+            saved = _broadcast(saved)
         if saved:
             saved.restore(self.tree_model, self.torch_optimizer)
             self.progress = Progress.restored(saved.state, self.recipe, self.tracker.note)
@@ -344,21 +344,10 @@ def dropout_seed(seed: int, step: int, rank: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
 
 
-def _broadcast(saved: Checkpoint | None, device: torch.device) -> Checkpoint | None:
-    """Send the first process's checkpoint to every process."""
-    shapes = saved and {
-        name: {key: (tensor.shape, tensor.dtype) for key, tensor in kept.items()}
-        for name, kept in saved.tensors.items()
-    }
-    [state, shapes] = broadcast_object_list([saved and saved.state, shapes])
-    if state is None or shapes is None:
+def _broadcast(saved: Checkpoint | None) -> Checkpoint | None:
+    """Send the first process's checkpoint to every process, parameter by parameter."""
+    [state, names] = broadcast_object_list([saved and saved.state, saved and list(saved.tensors)])
+    if state is None or names is None:
         return None
-    empty = {
-        name: {key: torch.zeros(shape, dtype=dtype) for key, (shape, dtype) in kept.items()}
-        for name, kept in shapes.items()
-    }
-    tensors = {
-        name: {key: broadcast(tensor.to(device)).cpu() for key, tensor in kept.items()}
-        for name, kept in (saved.tensors if saved else empty).items()
-    }
-    return Checkpoint(state, tensors)
+    tensors = saved.tensors if saved else dict.fromkeys(names, None)
+    return Checkpoint(state, {name: broadcast_object_list([tensors[name]])[0] for name in names})

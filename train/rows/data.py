@@ -106,14 +106,6 @@ class Examples(Sequence[LabelledExample]):
     def __iter__(self) -> Iterator[LabelledExample]:
         return (self._read(file, number) for file, number in self._positions.tolist())
 
-    def __eq__(self, other: object) -> bool:
-        """Compare with another sequence: whether it holds the same rows."""
-        if not isinstance(other, Sequence) or len(other) != len(self):
-            return False
-        return all(row == another for row, another in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __add__(self, other: Examples) -> Examples:
         """Join these rows and others after them, of which none has been changed."""
         assert not self._changes and not other._changes
@@ -368,7 +360,7 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
 
     Those that a sentence model suspects are among them. Raises ``FieldError`` if two splits overlap
     and the recipe does not allow it. The message has counts for every two such splits, and names
-    the first two rows by file and row.
+    the first two rows.
     """
     overlaps = find_overlaps({name: part for name, part in splits.by_name.items() if part})
     refused = [overlap for overlap in overlaps if overlap.is_certain]
@@ -386,25 +378,13 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         )
         both = f" (both read {(one & other).pop()})" if one & other else ""
         counts.append(f"{overlap.describe()}{both}")
-    locations = " and ".join(
-        _row_location(_files(name, data), row, data.mapping)
-        for name, row in zip((first.split, first.other), first.example, strict=True)
-    )
+    named = zip((first.split, first.other), first.example, strict=True)
+    locations = " and ".join(f"row '{row.id}' of {name}" for name, row in named)
     raise FieldError(
         f"data.{first.split}",
         f"{'; '.join(counts)} (first: {locations}); give each question to one split ('custos prep' "
         "does), or set data.allow_overlap=true, and the card will name it",
     )
-
-
-def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
-    """Name file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
-    wanted = (row.question, row.references, row.responses)
-    for path in paths:
-        for number, other in read_table(path, LabelledExample, mapping, {}):
-            if (other.question, other.references, other.responses) == wanted:
-                return f"{path} row {number}"
-    return f"row '{row.id}'"
 
 
 def _files(split: str, data: DataSection) -> tuple[Path, ...]:

@@ -319,22 +319,12 @@ def _with_value(kind: type[Section], error: ValidationError, location: str) -> F
     mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        advice = nearest_key(mistake.field, list(key_names(kind)))
+        advice = nearest_key(mistake.field, [key.name for key in recipe_keys(kind)])
         return FieldError(mistake.field, advice, location)
     value = first["input"]
     if value is None or isinstance(value, dict | list | tuple | BaseModel):
         return mistake
     return FieldError(mistake.field, f"{mistake.message} (got {value!r})", location)
-
-
-def key_names(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of all keys of a recipe model."""
-    for name, field in kind.model_fields.items():
-        section = field.annotation
-        if inspect.isclass(section) and issubclass(section, BaseModel):
-            yield from key_names(section, f"{prefix}{name}.")
-        else:
-            yield prefix + name
 
 
 def nearest_key(key: str, names: Sequence[str]) -> str:

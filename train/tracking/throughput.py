@@ -13,7 +13,6 @@ counts once, as in PaLM.
 from __future__ import annotations
 
 import gc
-import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -213,13 +212,6 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def peak_memory(device: torch.device) -> int:
-    """Measure the most bytes that this process has held: on a GPU, or resident in main memory."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 @dataclass
 class Part:
     """The seconds and the peak memory of one part of a run."""
@@ -285,7 +277,8 @@ class Parts:
         if self._open and self.by_name is not None:
             part = self.by_name[self._open[-1]]
             part.seconds += time.monotonic() - self._since
-            part.peak = max(part.peak, peak_bytes())
+            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            part.peak = max(part.peak, peak_memory(device))
 
 
 def reset_peak() -> None:
@@ -297,10 +290,10 @@ def reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def peak_bytes() -> int:
-    """Measure the largest memory since :func:`reset_peak`."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated()
+def peak_memory(device: torch.device) -> int:
+    """Measure the most bytes that this process has held: on a GPU, or resident in main memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
     return process_peak(Path("/proc/self/status"))
 
 

@@ -20,7 +20,7 @@ from evaluation.correction.judged import (
     rogan_gladen,
 )
 from evaluation.correction.scores import Rate
-from experiments.findings.correction_coverage import Judging
+from tests.evaluation.drawn import Judging
 from tests.evaluation.made_up import example, scored
 from tests.judging.tasks.made_up import Grounded, declare
 

@@ -19,9 +19,8 @@ from evaluation.correction.label_plan import (
 from evaluation.correction.scores import ppi_plus_plus
 from evaluation.estimate import lowest_difference, share
 from evaluation.intervals import Ints
-from experiments.findings.interval_coverage import ITEMS, Setting, draw
-from experiments.findings.question_coverage import alike
 from judging.verdicts.calibration import HeldOutVerdicts
+from tests.evaluation.drawn import ITEMS, Setting, alike, draw
 
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
 
@@ -37,7 +36,7 @@ def test_the_planned_labels_give_the_wanted_half_width(
     assert plan.with_judge is not None
     assert plan.alone is not None
     for labels, alone in ((plan.with_judge, False), (plan.alone, True)):
-        setting = Setting(accuracy, "alike", rate, labels, "random")
+        setting = Setting(accuracy, rate, labels)
         tuned = ppi_plus_plus(draw(setting, 2000, np.random.default_rng(labels)))
         made = tuned.alone if alone else tuned.rates
         # With 30 labels and a rate of .1 the mean width is 4.5 % below that at the mean rate.

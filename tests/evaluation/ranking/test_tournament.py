@@ -22,8 +22,8 @@ from evaluation.ranking.bradley_terry import (
 )
 from evaluation.ranking.tournament import online_elo, rank_by_people, rank_models
 from evaluation.report.report import build_report
-from experiments.findings.correction_coverage import draw_matches
 from judging.errors import CustosError
+from tests.evaluation.drawn import draw_matches
 from tests.evaluation.made_up import evaluation
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -73,7 +72,7 @@ def test_every_file_of_tests_for_a_gpu_is_a_part() -> None:
     marked = {
         str(file.relative_to(machine.ROOT))
         for file in (machine.ROOT / "tests").rglob("test_*.py")
-        if re.search(r"ON_GPU$|^    pytest\.mark\.cuda,", file.read_text("utf-8"), re.M)
+        if re.search(r"ON_GPU,?$|^    pytest\.mark\.cuda,", file.read_text("utf-8"), re.M)
     }
     assert marked <= {*of_steps, *others}
 
@@ -127,61 +126,24 @@ def test_what_a_killed_part_started_ends_with_it(tmp_path: Path) -> None:
     )
     file = tmp_path / "child"
     assert run_within([sys.executable, "-c", code, str(file)], 2)
-    assert_ended(int(file.read_text()))
-
-
-def test_what_a_part_started_ends_with_a_killed_hour(tmp_path: Path) -> None:
-    part = (
-        "import os, pathlib, subprocess, sys, time;"
-        "from experiments.gpu_hour.gpu_hour import end_with;"
-        "child = subprocess.Popen(['sleep', '60']);"
-        "end_with(os.getppid());"
-        "print(child.pid, flush=True);"
-        "time.sleep(60)"
-    )
-    hour = (
-        "import subprocess, sys;"
-        "subprocess.run([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
-    )
-    command = [sys.executable, "-c", hour, part]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        child = int(process.stdout.readline())
-        process.kill()
-    assert_ended(child)
-
-
-def assert_ended(process: int) -> None:
-    """Wait until a process has ended, and perhaps not been reaped."""
-    for _ in range(100):
-        stat = Path(f"/proc/{process}/stat")
+    stat = Path(f"/proc/{file.read_text()}/stat")
+    for _ in range(100):  # it may not have been reaped
         if not stat.exists() or "Z" in stat.read_text().split()[2]:
             return
         time.sleep(0.02)
-    raise AssertionError(f"{process} is still there")
+    pytest.fail(f"{stat} is still there")
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", '{"device": "', '{"done": [[1]]}', "{}"])
-def test_a_damaged_file_of_figures_is_one_line(text: str, tmp_path: Path) -> None:
+def test_a_damaged_file_of_figures_stays(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    book = Book(file, HERE)
-    book.add(1, "machine", Figure("device", "CPU"), time.monotonic())
-    book.done.append([1, "machine"])
-    book.write()
-    again = Book(file, HERE)
-    assert (again.figures, again.done) == (book.figures, book.done)
-    del again.figures[0]["value"]
-    again.write()
-    for content in (text.encode(), b"\xff", file.read_bytes()):
-        file.write_bytes(content)
-        with pytest.raises(CustosError, match="figures.json") as raised:
-            Book(file, HERE)
-        assert "\n" not in str(raised.value)
-        assert file.read_bytes() == content
+    file.write_text('{"device": "')
+    with pytest.raises(CustosError, match=r"figures\.json"):
+        Book(file, HERE)
+    assert file.read_text() == '{"device": "'
 
 
 def test_two_at_once_would_measure_each_other(hour: Hour, tmp_path: Path) -> None:
-    options = ["1", "--rehearse", "--only", "attention"]
+    options = ["1", "--rehearse"]
     for held in (hour.book.path, tmp_path / "runs"):
         with locked(held), pytest.raises(CustosError, match=held.name):
             main([*options, "--out", str(hour.book.path), "--folder", str(tmp_path / "runs")])

@@ -3,10 +3,8 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -17,10 +15,8 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import LabelledExample
 from judging.verdicts.calibration import NO_THRESHOLD, HeldOutVerdicts
-from serve.app import create_app
-from serve.queue.service import Service
 from tests.forks import run_together
 from tests.train.finish import graded_together
 from tests.train.made_up import example, examples, recipe, torchrun, trainer
@@ -218,21 +214,12 @@ def test_scores_are_calibrated_where_a_type_is_missing(
     assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
 
 
-def served(judge: Judge, request: JudgeRequest) -> dict[str, Any]:
-    """Return the service's answer to a request."""
-    with TestClient(create_app(Service({"tiny": judge}))) as client:
-        answer = client.post("/judge", json=request.model_dump(mode="json", exclude_unset=True))
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
-
-
 def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> None:
     judge = Judge.load(str(run_folder(small, tmp_path, std=0)))
     key, stated = "hieval-qs/plain/any", example(1).request().model_copy(update={"risk": 0.1})
     [uncalibrated] = judge.grade([stated])
     assert uncalibrated.label and uncalibrated.needs_review, "it has no rows to show a level on"
     assert NO_THRESHOLD in str(uncalibrated.message)
-    assert served(judge, stated)["needs_review"]
 
     rows = tmp_path / "cal.jsonl"
     write_records(rows, [example(i) for i in range(40)])
@@ -253,4 +240,5 @@ def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> 
         right = tuple(confidence != 0.98 for confidence in held_out)
         verdicts = HeldOutVerdicts(confidence=tuple(held_out), right=right)
         judge.calibration = judge.calibration.model_copy(update={"held_out": {key: verdicts}})
-        assert served(judge, stated)["needs_review"] == needs_review
+        [verdict] = judge.grade([stated])
+        assert verdict.needs_review == needs_review

@@ -43,28 +43,19 @@ def test_the_last_lines_name_what_was_learned_and_the_next_commands(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     against = {
-        "split": "test",
-        "start": "embedded-qs",
-        "chosen_on": False,
+        **{"split": "test", "start": "embedded-qs", "chosen_on": False, "n": 1400, "clusters": 120},
         "first": {"value": 0.86, "low": 0.8, "high": 0.91},
         "second": {"value": 0.25, "low": 0.2, "high": 0.3},
         "difference": {"value": 0.61, "low": 0.5, "high": 0.7},
-        "n": 1400,
-        "clusters": 120,
     }
     metrics = {"accuracy": FIGURE, "kappa": FIGURE | {"low": None, "high": None}, "ece": FIGURE}
     report = {"n": 1405, "metrics": metrics, "against_start": against}
     chosen, warning, learned, judge, *following = lines(result(15, report), capsys)
-    assert chosen.startswith("step 15 of 30, the best of 3 validations (validation: accuracy 0.875")
-    assert warning.startswith("warning: 8 validation rows are too few to choose a step by")
-    assert learned == (
-        "test: accuracy 0.860 [0.800, 0.910] against 0.250 [0.200, 0.300] at the start "
-        "(embedded-qs): +0.610 [+0.500, +0.700]; 1,400 rows on 120 questions, 95 % intervals"
-    )
-    assert judge == (
-        "judge: runs/x: accuracy 0.900 [0.850, 0.940], kappa 0.900 on 1,400 test rows "
-        "(95 % intervals), see runs/x/report.md"
-    )
+    assert chosen.startswith("step 15 of 30, ") and "accuracy 0.875" in chosen
+    assert warning.startswith("warning: 8 validation rows")
+    for figure in ("0.860 [0.800, 0.910]", "0.250 [0.200, 0.300]", "+0.610 [+0.500, +0.700]"):
+        assert figure in learned
+    assert "accuracy 0.900 [0.850, 0.940], kappa 0.900 on 1,400 test rows" in judge
     assert following == [
         "next: custos grade --judge runs/x --in FILE.jsonl --out verdicts.jsonl",
         "or:   custos serve --judge x=runs/x",
@@ -73,16 +64,13 @@ def test_the_last_lines_name_what_was_learned_and_the_next_commands(
 
 def test_a_run_that_learned_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     printed = lines(result(0), capsys)
-    assert printed[0].startswith(
-        "no step beat the start: the judge in this folder is the one it started from (validation: "
-        "accuracy 0.500 ["
-    )
+    assert printed[0].startswith("no step beat the start") and "accuracy 0.500 [" in printed[0]
     assert not any("against" in line for line in printed), "it would be compared with itself"
 
 
 def test_the_last_step_may_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     chosen, following, *_ = lines(result(30, select="last"), capsys)
-    assert chosen.startswith("step 30, the last one (run.select=last); step 15 validated best (")
+    assert "run.select=last" in chosen and "step 15 validated best" in chosen
     assert following.startswith("validation: accuracy 0.750"), "nothing was chosen by these rows"
     assert "on which the step was chosen" not in following
 

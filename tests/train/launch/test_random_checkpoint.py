@@ -59,7 +59,7 @@ def test_a_checkpoint_is_made_once_and_whole(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer, "save_file", full)
+    monkeypatch.setattr("transformers.PreTrainedModel.save_pretrained", full)
     with pytest.raises(OSError, match="No space left"):
         random_checkpoint(small)
     assert not folder.exists() and not list(cache.glob(f"{folder.name}.partial"))

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from tests.forks import run_together
 from tests.train.loop import together
-from tests.train.made_up import adapter_of, killed_after, torchrun
+from tests.train.made_up import adapter_of, killed_after
 from train.setup.run_log import RUN_LOG
 
 
@@ -61,12 +61,9 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
     torch.testing.assert_close(first, adapter_of(whole), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.usefixtures("forking_python")
 def test_all_processes_stop_early_at_the_same_step(small: str, tmp_path: Path) -> None:
     """The loss since the last report is logged, though the next report is not due."""
-    done = torchrun(2, "tests.train.loop.together", small, str(tmp_path))
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = done.stdout.splitlines()
+    lines = run_together(2, together.stop_early, small, tmp_path).splitlines()
     assert sum(line.startswith("stopped early at step 2 of 8: ") for line in lines) == 1
     first, second = (
         json.loads((tmp_path / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)

@@ -1,7 +1,4 @@
-"""Short runs that several processes do together.
-
-``torchrun ... -m tests.train.loop.together BACKBONE OUT`` stops early.
-"""
+"""Short runs that several processes do together."""
 
 import json
 import os
@@ -84,7 +81,3 @@ def stop_early(backbone: str, out: Path) -> None:
     rank = learner.accelerator.process_index
     (out / f"{rank}.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
     _end(learner.accelerator)
-
-
-if __name__ == "__main__":
-    stop_early(sys.argv[1], Path(sys.argv[2]))

@@ -103,11 +103,6 @@ def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path
     held = sum(map(num_bytes, [*parameters, *states]))
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         learner.train_step(micro_batches)
-    return held + allocation_peak(profiler, folder)
-
-
-def allocation_peak(profiler: Any, folder: Path) -> int:
-    """Return by how many bytes tensors grew at most while a profiler ran."""
     profiler.export_chrome_trace(str(folder / "trace.json"))
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
     changes = sorted(
@@ -117,7 +112,7 @@ def allocation_peak(profiler: Any, folder: Path) -> int:
     for _, change in changes:
         live += int(change)
         peak = max(peak, live)
-    return peak
+    return held + peak
 
 
 if __name__ == "__main__":

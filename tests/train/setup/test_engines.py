@@ -32,31 +32,23 @@ def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_deepspeed")
 @pytest.mark.parametrize(
-    ("engine", "name", "value", "advice"),
+    ("engine", "setting"),
     [
-        ({}, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "unset it and .*"),
-        (FSDP2, "FSDP_VERSION", "1", "set fsdp_version: 2.*"),
-        (FSDP2, "FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
-        (FSDP2, "FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
-        (ZERO2, "ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "or use the file fsdp2"),
-        (ZERO2, "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "cpu", "leave it out"),
-        (ZERO2, "ACCELERATE_GRADIENT_CLIPPING", "1.0", "set optim.max_grad_norm"),
-        (ZERO2, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "choose optim.batch_size and .*"),
+        ({}, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4"),
+        (FSDP2, "FSDP_VERSION=1"),
+        (FSDP2, "FSDP_RESHARD_AFTER_FORWARD=false"),
+        (FSDP2, "FSDP_ACTIVATION_CHECKPOINTING=true"),
+        (ZERO2, "ACCELERATE_DEEPSPEED_ZERO_STAGE=3"),
+        (ZERO2, "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE=cpu"),
+        (ZERO2, "ACCELERATE_GRADIENT_CLIPPING=1.0"),
+        (ZERO2, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4"),
     ],
 )
-def test_settings_of_an_engine_that_are_not_taken(
-    engine: dict[str, str], name: str, value: str, advice: str
-) -> None:
-    with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
+def test_settings_of_an_engine_that_are_not_taken(engine: dict[str, str], setting: str) -> None:
+    name, _, value = setting.partition("=")
+    with pytest.raises(CustosError, match=f"^{setting}: not supported; "):
         check_engine(engine | {name: value})
-
-
-@pytest.mark.usefixtures("with_deepspeed")
-def test_settings_that_are_taken() -> None:
-    for engine in (FSDP2, ZERO2):
-        check_engine(engine)
-    check_engine(FSDP2 | {"FSDP_RESHARD_AFTER_FORWARD": "full_shard"})
-    check_engine(ZERO2 | {"ACCELERATE_GRADIENT_CLIPPING": "none"})
+    check_engine(engine)
 
 
 def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,24 +59,21 @@ def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_deepspeed")
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "named"),
     [
-        ("DEEPSPEED\ndeepspeed_config: {zero_stage: 3}", "ZERO_STAGE=3: not supported; set zero"),
-        (
-            "DEEPSPEED\ndeepspeed_config: {gradient_clipping: 1.0}",
-            "ACCELERATE_GRADIENT_CLIPPING=1.0: not supported; leave it out",
-        ),
-        ("DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: a}", "CONFIG_FILE=a: not"),
-        ("FSDP", "engine.yaml: FSDP_VERSION=1: not supported; set fsdp_version"),
-        *((kind, f"distributed_type {kind} is not") for kind in OTHERS),
+        ("DEEPSPEED\ndeepspeed_config: {zero_stage: 3}", "ZERO_STAGE=3"),
+        ("DEEPSPEED\ndeepspeed_config: {gradient_clipping: 1.0}", "GRADIENT_CLIPPING=1.0"),
+        ("DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: a}", "CONFIG_FILE=a"),
+        ("FSDP", "engine.yaml: FSDP_VERSION=1"),
+        *((kind, f"distributed_type {kind}") for kind in OTHERS),
     ],
 )
 def test_files_of_engines_are_taken_only_if_they_say_what_the_shipped_ones_do(
-    tmp_path: Path, content: str, message: str
+    tmp_path: Path, content: str, named: str
 ) -> None:
     path = tmp_path / "engine.yaml"
     path.write_text(f"distributed_type: {content}\n", encoding="utf-8")
-    with pytest.raises(CustosError, match=message):
+    with pytest.raises(CustosError, match=named):
         launch_file(path)
 
 
@@ -95,19 +84,16 @@ def test_shipped_files_are_taken_by_name() -> None:
         launch_file(Path("none"))
 
 
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [(FSDP2, "that share a model .FSDP. do"), (ZERO2, "that divide moments .DeepSpeed. do")],
-)
+@pytest.mark.parametrize("engine", [FSDP2, ZERO2])
 def test_what_processes_that_share_a_model_do_not_train(
-    engine: dict[str, str], message: str, tmp_path: Path
+    engine: dict[str, str], tmp_path: Path
 ) -> None:
     plain, shared = {"WORLD_SIZE": "2"}, engine | {"WORLD_SIZE": "2"}
     for section, value in (("run__quantization", "nf4"), ("optim__optimizer", "paged_adamw_8bit")):
         settings = recipe(tmp_path, **{section: value})
         check_processes(settings, plain)
         check_processes(settings, engine | {"WORLD_SIZE": "1"})
-        with pytest.raises(CustosError, match=f"={value}: processes {message} not quantise"):
+        with pytest.raises(CustosError, match=f"={value}: "):
             check_processes(settings, shared)
     check_processes(recipe(tmp_path), shared)
 

@@ -11,10 +11,12 @@ import yaml
 from peft.tuners.lora import LoraLayer
 
 from judging.errors import CustosError, Missing
-from judging.judge.card import SHIPPED
+from judging.files.records import write_json
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE, SHIPPED, JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from tests.train.made_up import recipe, write_recipe
+from tests.train.made_up import example, recipe, write_recipe
 from train import hieval_stage1
 from train.methods.focal import FocalRecipe
 from train.setup.recipe import AdapterSection
@@ -120,3 +122,30 @@ def test_a_run_records_what_it_started_from(small: str, tmp_path: Path, init: Pa
     shape = {"r": 2, "alpha": 6, "modules": ["q", "down"]}
     assert shape.items() <= resolved["adapter"].items()
     assert str(init / "adapter_model.safetensors") in resolved["provenance"]["sha256"]
+
+
+def test_a_judge_keeps_the_rubrics_of_the_one_that_it_goes_on_from(
+    small: str, tmp_path: Path, init: Path
+) -> None:
+    """A rubric without rows is still graded, and its confidence is called uncalibrated."""
+    start = shutil.copytree(init, tmp_path / "start")
+    rubrics = {"hieval-qs": ("tolerance/all", "plain/any"), "hieval-ea": ("plain/all",)}
+    card = JudgeCard.for_rubrics(load_backbone(small), rubrics, 1024, listed_options=True)
+    write_json(start / CARD_FILE, card.model_dump(mode="json"))
+    path = write_recipe(tmp_path, small, data__test=None, optim__max_steps=1)
+    hieval_stage1.main(["--config", str(path), f"adapter={{init: {start}, dropout: 0.0}}"])
+    judge = Judge.load(str(tmp_path / "run"), device="cpu")
+    assert judge.card is not None
+    assert judge.card.tasks == {"hieval-qs": ("tolerance/all", "plain/any")}, "tasks need rows"
+    assert judge.card.listed_options
+    of_another = card.model_copy(update={"backbone_version": "another"})
+    assert judge.card.going_on_from(of_another) == judge.card
+    known, kept = (
+        example(900, variant=variant, reference_mode=mode).request()
+        for variant, mode in (("plain", "any"), ("tolerance", "all"))
+    )
+    calibrated, uncalibrated = judge.grade([known, kept])
+    assert calibrated.label and not calibrated.message
+    assert uncalibrated.label and "not calibrated" in (uncalibrated.message or "")
+    card_text = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    assert "no training row here has: hieval-qs/tolerance/all." in card_text

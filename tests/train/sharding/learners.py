@@ -1,13 +1,10 @@
-"""Short runs of every stage, by one process or by processes that share the model or divide moments.
-
-``torchrun ... -m tests.train.sharding.learners OUT quick|slow FAMILY=FOLDER ...``
-"""
+"""Short runs of every stage, by one process or by several, which share the model or its moments."""
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -17,13 +14,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from judging.types import LabelledExample
+from tests.gpu.steps import first_gradient_into
 from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, killed_after, recipe_of, trainer
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
-from train.loop.sharding import whole
 from train.loop.trainer import Trainer
 from train.methods.base import LossMethod
 from train.methods.critique import Critique
@@ -108,7 +104,7 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
     gradients: dict[str, Tensor] = {}
     learnt = sum(p.numel() for p in trained.parameters)
     killed = killed_after(case.killed_at) if case.killed_at else nullcontext()
-    with _gradients_into(gradients, learnt), killed:
+    with first_gradient_into(gradients, learnt), killed:
         trained.fit()
     if trained.accelerator.is_main_process:
         save_file(gradients, out / "gradients.safetensors")
@@ -148,27 +144,6 @@ def measure_peak(backbone_folder: str, out: Path) -> None:
     trained.free_memory()
 
 
-@contextmanager
-def _gradients_into(gradients: dict[str, Tensor], learnt: int) -> Iterator[None]:
-    """Keep the gradient of the first step, whole and flat, while the block runs."""
-
-    def keep(optimizer: Any, *_: Any) -> None:
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        # Every process asks, in every step.
-        flat = torch.cat([whole(parameter.grad).flatten() for parameter in parameters])
-        if len(flat) < learnt:  # a part of them, as long as those of the other processes
-            parts = [torch.empty_like(flat) for _ in range(torch.distributed.get_world_size())]
-            torch.distributed.all_gather(parts, flat)
-            flat = torch.cat(parts)[:learnt]
-        gradients.setdefault("flat", flat.clone())
-
-    hook = register_optimizer_step_pre_hook(keep)
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
 def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str], engine: str = FSDP) -> None:
     """Do cases together, then begin a run and go on with one that another process began.
 
@@ -195,9 +170,3 @@ def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str], engine: s
     sys.stdout.flush()
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    chosen = QUICK if sys.argv[2] == "quick" else SLOW
-    main(Path(sys.argv[1]), chosen, dict(pair.split("=", 1) for pair in sys.argv[3:]))

@@ -1,1 +1,0 @@
-"""Experiments on what a method is worth."""

@@ -1,1 +1,0 @@
-"""Tests of a service under hostile load and faults."""
