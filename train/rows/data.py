@@ -360,7 +360,7 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
 
     Those that a sentence model suspects are among them. Raises ``FieldError`` if two splits overlap
     and the recipe does not allow it. The message has counts for every two such splits, and names
-    the first two rows.
+    the first two rows by file and row.
     """
     overlaps = find_overlaps({name: part for name, part in splits.by_name.items() if part})
     refused = [overlap for overlap in overlaps if overlap.is_certain]
@@ -378,13 +378,25 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         )
         both = f" (both read {(one & other).pop()})" if one & other else ""
         counts.append(f"{overlap.describe()}{both}")
-    named = zip((first.split, first.other), first.example, strict=True)
-    locations = " and ".join(f"row '{row.id}' of {name}" for name, row in named)
+    locations = " and ".join(
+        _row_location(_files(name, data), row, data.mapping)
+        for name, row in zip((first.split, first.other), first.example, strict=True)
+    )
     raise FieldError(
         f"data.{first.split}",
         f"{'; '.join(counts)} (first: {locations}); give each question to one split ('custos prep' "
         "does), or set data.allow_overlap=true, and the card will name it",
     )
+
+
+def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
+    """Name file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
+    wanted = (row.question, row.references, row.responses)
+    for path in paths:
+        for number, other in read_table(path, LabelledExample, mapping, {}):
+            if (other.question, other.references, other.responses) == wanted:
+                return f"{path} row {number}"
+    return f"row '{row.id}'"
 
 
 def _files(split: str, data: DataSection) -> tuple[Path, ...]:

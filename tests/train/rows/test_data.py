@@ -198,7 +198,7 @@ def test_it_is_refused_with_counts_and_the_first_rows(tmp_path: Path) -> None:
     assert caught.value.field == "data.test"
     message = caught.value.message
     assert "of 3 test rows, 1 shares a question with train; of 3 test rows, 1 shares" in message
-    assert "first: row '1' of test and row '2' of train)" in message
+    assert f"first: {tmp_path}/test.jsonl row 2 and {tmp_path}/train.jsonl row 3)" in message
     assert "data.allow_overlap=true" in message
 
 
