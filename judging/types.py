@@ -6,7 +6,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from pydantic import (
@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from judging.base64_pictures import one_form
-from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed, nearest_name
+from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed
 from judging.reasoning import without_thoughts
 
 ReferenceMode = Literal["all", "any", "any-partial"]
@@ -35,8 +35,7 @@ Split = Literal["train", "val", "cal", "test"]
 
 R = TypeVar("R", bound=BaseModel)
 
-PAIR_NAMES = frozenset({"response_a", "response_b"})
-RESPONSE_NAMES = PAIR_NAMES | {"response"}
+RESPONSE_NAMES = frozenset({"response", "response_a", "response_b"})
 """Names of a request's responses beside ``responses``."""
 MAX_TEXT_CHARS = 200_000
 MAX_ERROR_CHARS = 10_000
@@ -126,7 +125,7 @@ class JudgeRequest(_Record):
             data["responses"] = (data.pop("response"),)
         elif pair:
             if "response_a" not in data or "response_b" not in data:
-                raise ValueError(_half_pair(data, cls.model_fields.keys()))
+                raise ValueError("a pair needs both 'response_a' and 'response_b'")
             data["responses"] = (data.pop("response_a"), data.pop("response_b"))
         return data
 
@@ -168,17 +167,6 @@ def field_names(model: type[BaseModel]) -> set[str]:
     """Return the names that users may give to the fields of a record."""
     names = set(model.model_fields)
     return names | RESPONSE_NAMES if issubclass(model, JudgeRequest) else names
-
-
-def _half_pair(data: Collection[str], names: Collection[str]) -> str:
-    """Say what is wrong with a pair that lacks one response, and the field meant for it."""
-    missing = PAIR_NAMES - set(data)
-    message = "a pair needs both 'response_a' and 'response_b'"
-    unknown = [name for name in data if name not in names and name not in RESPONSE_NAMES]
-    for name in unknown:
-        if nearest := nearest_name(name, missing):
-            return f"unknown field '{name}'{nearest}; {message}"
-    return message
 
 
 class LabelledExample(JudgeRequest):
@@ -361,8 +349,6 @@ def parse_record(model: type[R], data: Any, location: str) -> R:
         return model.model_validate(data)
     except ValidationError as error:
         raise FieldError.from_validation(error, location, field_names(model)) from None
-    except UnicodeEncodeError:  # the name of a field
-        raise FieldError("", "a name holds half a character (a lone surrogate)", location) from None
 
 
 START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"

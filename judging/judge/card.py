@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,9 +34,9 @@ class JudgeCard(BaseModel):
 
     backbone: str
     backbone_version: str
-    tasks: dict[str, tuple[str, ...]]
+    tasks: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(min_length=1)
     """Task name to the rubrics it was trained on."""
-    modes: dict[str, tuple[Mode, ...]] = {}
+    modes: dict[str, Annotated[tuple[Mode, ...], Field(min_length=1)]] = {}
     """``task/rubric`` to the modes it was trained for, its own mode first. Where it does not say,
     tasks that write critiques were trained on critiques."""
     response_budget: int = Field(1024, gt=0)
@@ -127,26 +127,15 @@ def _own_hash(task: JudgeTask, rubric: str) -> str:
 def read_card(folder: Path) -> JudgeCard:
     """Read ``judge.json`` and check that the judge reads today's prompts as it was trained to.
 
-    Raises ``CustosError`` if an instruction has changed, or a response can imitate its fields.
+    Raises ``CustosError`` if an instruction has changed.
     """
     path = folder / CARD_FILE
     with errors_at(f"{path}: not a judge card"):
         values = decode_json(path.read_bytes())
-    if isinstance(values, dict) and values.get("layout", "lines") == "lines":
-        raise CustosError(
-            f"{path}: an earlier version trained this judge on fields that are lines of one text, "
-            "which a response can imitate to be called right; train it again, with "
-            f"adapter.init={path.parent} to go on from its adapter"
-        )
     try:
         card = JudgeCard.model_validate(values)
     except ValidationError as error:
         raise FieldError.from_validation(error, f"{path}: not a judge card") from None
-    if not card.tasks:
-        raise FieldError("tasks", "no task; train the judge again", str(path))
-    for field, lists in (("tasks", card.tasks), ("modes", card.modes)):
-        if empty := [name for name, listed in lists.items() if not listed]:
-            raise FieldError(f"{field}.{empty[0]}", "is empty; train the judge again", str(path))
     for name, rubrics in card.tasks.items():
         with errors_at(str(path)):
             task = get_task(name)
@@ -290,24 +279,6 @@ def resolve(
         )
     if card and task.name not in card.tasks:  # It may answer, but knows no rubric of this task.
         card = None
-    if request.variant not in task.variants:
-        known = ", ".join(
-            variant
-            for variant in task.variants
-            if card is None
-            or any(
-                JudgeRequest.model_validate(row).variant == variant
-                for rubric, row in task.rows_by_rubric().items()
-                if rubric in card.tasks[task.name]
-            )
-        )
-        hint = (
-            f"; the rubric '{request.variant}' follows from the other fields, see 'custos tasks "
-            f"{task.name}'"
-            if request.variant in task.rows_by_rubric()
-            else ""
-        )
-        raise FieldError("variant", f"'{request.variant}' is not one of {known}{hint}")
     task.check(request)
     if card and task.rubric(request) not in card.tasks[task.name]:
         request = _under_known_rubric(request, task, judge, card.tasks[task.name])
@@ -328,14 +299,20 @@ def _under_known_rubric(
     if request.reference_mode == "any-partial":
         if {task.rubric(_in_mode(request, mode)) for mode in ("any", "all")} <= {*rubrics}:
             return request
-    field, change = next(
+    changes: list[tuple[str, object]] = [
+        *(("reference_mode", mode) for mode in REFERENCE_MODES),
+        ("references", () if request.references else ("any",)),
+        *(("variant", variant) for variant in task.variants),
+    ]
+    field, value = next(
         (
-            (field, change)
-            for field, change, changed in _changes(request, task)
-            if in_known_mode(changed, task, rubrics)
+            (field, value)
+            for field, value in changes
+            if in_known_mode(request.model_copy(update={field: value}), task, rubrics)
         ),
-        ("variant", "change the variant"),
+        ("variant", None),
     )
+    change = f"set {field} to '{value}'" if value and field != "references" else f"change {field}"
     rubric = task.rubric(request)
     others = shipped_judges_of(task.name, rubric)
     knows = "which knows it" if len(others) == 1 else "which know it"
@@ -363,19 +340,3 @@ def in_known_mode(request: RequestT, task: JudgeTask, rubrics: Collection[str]) 
 
 def _in_mode(request: RequestT, mode: ReferenceMode) -> RequestT:
     return request.model_copy(update={"reference_mode": mode})
-
-
-def _changes(request: JudgeRequest, task: JudgeTask) -> Iterator[tuple[str, str, JudgeRequest]]:
-    """Yield changes that lead to another rubric, the smallest first: field, advice, result."""
-    for mode in REFERENCE_MODES:
-        advice = f"set reference_mode to '{mode}' (--reference-mode {mode})"
-        yield "reference_mode", advice, _in_mode(request, mode)
-    advice = "leave the references out" if request.references else "give a reference"
-    references = () if request.references else ("any",)
-    yield "references", advice, request.model_copy(update={"references": references})
-    for variant in task.variants:
-        changed = request.model_copy(update={"variant": variant})
-        yield "variant", f"set variant to '{variant}'", changed
-        for mode in REFERENCE_MODES:
-            advice = f"set variant to '{variant}' and reference_mode to '{mode}'"
-            yield "variant", advice, _in_mode(changed, mode)

@@ -19,7 +19,6 @@ from judging.models.checkpoints import (
     MODEL_CLASSES,
     check_checkpoint,
     check_full_attention,
-    check_numbers,
     check_vocabulary,
     folder_sha256,
     missing_backbone,
@@ -247,7 +246,6 @@ def load_backbone(
         config._attn_implementation = None  # a kernel of its authors', perhaps not installed here
         shell = empty_model(config)
     check_full_attention(name, config.get_text_config())
-    check_numbers(name, config.get_text_config())
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)

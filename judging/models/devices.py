@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-DRIVER = Path("/proc/driver/nvidia/version")
 ALLOCATOR = "PYTORCH_ALLOC_CONF"
 """Environment variable with the settings of PyTorch's memory, read when it first allocates."""
 
@@ -49,22 +48,12 @@ def has_gpu() -> bool:
     if count := torch.cuda.device_count():
         raise CustosError(
             f"this machine has {count} GPU{'s' * (count > 1)}, but PyTorch for CUDA "
-            f"{torch.version.cuda} cannot use {'them' if count > 1 else 'it'} with {_driver()}: "
+            f"{torch.version.cuda} cannot use {'them' if count > 1 else 'it'}: "
             "update the driver, install a build for an older CUDA (pip install "
             f"torch=={torch.__version__.partition('+')[0]} --index-url "
             "https://download.pytorch.org/whl/cu126), or set CUDA_VISIBLE_DEVICES= for the CPU"
         )
     return False
-
-
-def _driver() -> str:
-    """Return the NVIDIA driver with its version, if the kernel tells it."""
-    try:
-        words = DRIVER.read_text(encoding="utf-8", errors="replace").split()
-    except OSError:
-        words = []
-    version = next((word for word in words if word[:1].isdigit() and "." in word), "")
-    return f"NVIDIA driver {version}" if version else "its NVIDIA driver"
 
 
 def device_name(device: torch.device) -> str:

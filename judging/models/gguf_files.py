@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.fingerprint import digest, file_sha256
-from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE, check_numbers
+from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE
 from judging.models.fetched import PublishedFile, fetch, made_once
 from judging.progress import progress_over
 
@@ -149,11 +149,6 @@ def _convert(path: Path, folder: Path) -> None:
             f"{path}: a GGUF file of the architecture '{architecture}'; those of "
             f"{' and '.join(ARCHITECTURES)} can be used"
         )
-    if (count := metadata.get("split.count", 1)) > len(others) + 1:
-        raise CustosError(
-            f"{path}: one of {count} parts; give the parts their published names, which end in "
-            f"-00001-of-{count:05}.gguf and so on"
-        )
     scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
     factors = [metadata.get(f"{architecture}.{key}", 1) for key in _SCALES]
     if scaling != "none" or any(factor not in (0, 1) for factor in factors):
@@ -198,16 +193,9 @@ def _write_config(
         "tie_word_embeddings": _is_tied(tensors),
         "vocab_size": int(tensors[EMBEDDING].shape[1]),
     }
-    layers = {name.split(".")[1] for name in tensors if name.startswith("blk.")}
-    if values.get("num_hidden_layers") != len(layers):  # of a billion none could be laid out
-        raise CustosError(
-            f"{path}: it says {values.get('num_hidden_layers')} layers and holds {len(layers)}; "
-            f"download it again"
-        )
     config = AutoConfig.for_model(
         architecture, architectures=[MODEL_CLASSES[architecture]], dtype="bfloat16", **values, **ids
     )
-    check_numbers(str(path), config)
     config.save_pretrained(folder)
     ends = dict.fromkeys([ids["eos_token_id"], ids["pad_token_id"]])
     write_json(

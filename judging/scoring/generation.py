@@ -20,8 +20,6 @@ from judging.scoring.packing import lay_out, make_tree_batch, same_pictures
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.tree_batch import Prefix, TreeModel
 
-NUCLEUS_TOKENS = 256
-"""Tokens among which a nucleus is sought before the whole vocabulary is sorted."""
 LEAST = 1e-30
 """Temperature and top_p below which the likeliest token is all that is left; float32 would take
 numbers that are much smaller for 0."""
@@ -46,13 +44,9 @@ def sample_tokens(
         at_once = 1 if logits.device.type == "cpu" else len(logits)
         parts = zip(probabilities.split(at_once), uniform.split(at_once), strict=True)
         return torch.cat([_draw(*part) for part in parts])[:, 0].tolist()
-    tokens = _draw_from_nucleus(probabilities, uniform, top_p, NUCLEUS_TOKENS)
-    if wide := [row for row, token in enumerate(tokens) if token < 0]:
-        rows = to_device(torch.tensor(wide), logits.device)
-        drawn = _draw_from_nucleus(probabilities[rows], uniform[rows], top_p, logits.shape[1])
-        for row, token in zip(wide, drawn, strict=True):
-            tokens[row] = token
-    return tokens
+    ordered, tokens = probabilities.sort(descending=True, stable=True)
+    inside = ordered.where(ordered.cumsum(-1) - ordered < top_p, 0)
+    return tokens.gather(1, _draw(inside, uniform))[:, 0].tolist()
 
 
 def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
@@ -67,31 +61,6 @@ def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return places.clamp(max=probabilities.shape[1] - 1)  # NaN would fall there, too
 
 
-def _draw_from_nucleus(
-    probabilities: Tensor, uniform: Tensor, top_p: float, width: int
-) -> list[int]:
-    """Draw one token per row from its nucleus; -1 where that is wider than ``width``."""
-    inside, tokens, is_whole = nuclei(probabilities, top_p, width)
-    drawn = tokens.gather(1, _draw(inside, uniform))
-    found: list[int] = torch.where(is_whole, drawn, -1)[:, 0].tolist()
-    return found
-
-
-def nuclei(probabilities: Tensor, top_p: float, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Find each row's likeliest tokens, best first, up to the one that reaches a total probability.
-
-    Returns probabilities, 0 outside the nucleus, and ids of the likeliest tokens, ``[rows, width]``
-    both; and whether no further token belongs to the nucleus, ``[rows, 1]``.
-    """
-    vocabulary = probabilities.shape[1]
-    ordered, tokens = probabilities.topk(min(width, vocabulary))
-    cumulative = ordered.cumsum(-1)
-    is_whole = cumulative[:, -1:] >= top_p
-    if width >= vocabulary:
-        is_whole = torch.ones_like(is_whole)  # though rounding may keep the total below 1
-    return ordered.where(cumulative - ordered < top_p, 0), tokens, is_whole
-
-
 NO_LABELS = LabelTree((), (), (), ())
 
 
@@ -102,7 +71,7 @@ MOST_HALF_TOKENS = 32
 class GrowingText:
     """A text to which tokens are added until its end token or its stop text comes.
 
-    A token costs the same however long the text and the stop text are.
+    A token costs the same however long the text is.
 
     Args:
         decode: Turns token ids into text.
@@ -123,7 +92,7 @@ class GrowingText:
         self.finished = False
         self._decode = decode
         self._end_id = end_id
-        self._stop = _StopText(stop)
+        self._stop = stop
         self._report = report
         self._num_reported = 0
         self._whole = ""
@@ -147,9 +116,7 @@ class GrowingText:
         if not self.finished:
             self.tokens.append(token)
             self._read()
-        self._report_to(
-            len(self.text) if self.finished else len(self._whole) - self._stop.num_matched
-        )
+        self._report_to(len(self.text) if self.finished else len(self._whole) - self._num_held())
 
     def close(self) -> None:
         """Report what is left, as no token comes any more."""
@@ -173,38 +140,17 @@ class GrowingText:
         new, self._num_read = whole[self._num_read :], len(whole)
         if not self._half:
             self._before, self._unread, self._num_read = self._unread, len(self.tokens), 0
-        end = self._stop.find_end(new)
-        self._whole += new[:end]
-        if end is not None:
-            self._whole, self._half = self._whole[: -self._stop.num_matched], ""
+        start = max(0, len(self._whole) - len(self._stop) + 1)
+        self._whole += new
+        place = self._whole.find(self._stop, start)
+        if place >= 0:
+            self._whole, self._half = self._whole[:place], ""
             self.finished = True
 
-
-class _StopText:
-    """Search for a text in another that comes in pieces (Knuth, Morris and Pratt's)."""
-
-    def __init__(self, text: str) -> None:
-        self.num_matched = 0
-        """Length of the longest start of the text that the pieces so far end with."""
-        self._text = text
-        # For every start of the text, the longest shorter start that it ends with.
-        self._shorter = [0, 0]
-        for letter in text[1:]:
-            self._shorter.append(self._longest(self._shorter[-1], letter))
-
-    def find_end(self, piece: str) -> int | None:
-        """Find where in the next piece the text ends first; ``None`` if it is not there yet."""
-        for place, letter in enumerate(piece, 1):
-            self.num_matched = self._longest(self.num_matched, letter)
-            if self.num_matched == len(self._text):
-                return place
-        return None
-
-    def _longest(self, length: int, letter: str) -> int:
-        """Tell how long a start of the text is that ends with a letter after some start."""
-        while length and self._text[length] != letter:
-            length = self._shorter[length]
-        return length + (self._text[length] == letter)
+    def _num_held(self) -> int:
+        """Count the letters at the end with which the stop text may begin."""
+        end, stop = self._whole[-len(self._stop) :], self._stop
+        return next((n for n in range(len(stop) - 1, 0, -1) if end.endswith(stop[:n])), 0)
 
 
 @dataclass(frozen=True)

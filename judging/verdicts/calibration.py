@@ -13,12 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judging.errors import CustosError, FieldError, errors_at
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.labels import normalise, score_logprobs
-from judging.tasks import JudgeTask, get_task
+from judging.tasks import JudgeTask
 from judging.types import JudgeRequest, Verdict, label_of, score_of, type_of
 
 CHANCE = 0.05
@@ -47,12 +47,6 @@ class HeldOutVerdicts(BaseModel):
     confidence: tuple[float, ...]
     right: tuple[bool, ...]
     """Whether people gave the same label."""
-
-    @model_validator(mode="after")
-    def _check_lengths(self) -> HeldOutVerdicts:
-        if len(self.confidence) != len(self.right):
-            raise ValueError("'confidence' and 'right' differ in length")
-        return self
 
     def threshold(self, risk: float) -> float | None:
         """Find the smallest confidence that is kept at a risk.
@@ -174,33 +168,14 @@ class CalibrationSet(BaseModel):
 
     @classmethod
     def load(cls, path: Path, judge: str) -> CalibrationSet:
-        """Read the ``calibration.json`` of a judge; ``CustosError`` if it is another judge's.
-
-        So is a label without a bias.
-        """
+        """Read the ``calibration.json`` of a judge; ``CustosError`` if it is another judge's."""
         calibration = cls.read(path)
         if calibration.judge != judge:
             raise CustosError(
                 f"{path}: fitted for judge {calibration.judge}, but this judge is {judge}; remove "
                 "the file, then fit another with custos calibrate, or judge uncalibrated"
             )
-        for part, fitted in (
-            ("rubrics", calibration.rubrics),
-            ("error_types", calibration.error_types),
-        ):
-            for key, of_rubric in fitted.items():
-                with errors_at(f"{path}: field '{part}.{key}'"):
-                    labels = _labels_of(key)
-                wanted = map(score_of if part == "rubrics" else type_of, labels)
-                if absent := [label for label in wanted if label not in {"", *of_rubric.bias}]:
-                    raise FieldError(f"{part}.{key}.bias", f"no '{absent[0]}'", str(path))
         return calibration
-
-
-def _labels_of(key: str) -> tuple[str, ...]:
-    """Return the labels under the rubric of a :func:`calibration_key`."""
-    name, _, rubric = key.partition("/")
-    return get_task(name).labels(rubric.removesuffix("/given").removesuffix("/critique"))
 
 
 def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:

@@ -1,6 +1,5 @@
 """Pictures whole and broken, as files and as data URLs."""
 
-import asyncio
 import base64
 import io
 import os
@@ -22,7 +21,7 @@ from PIL import Image, ImageOps
 from clients.messages import encode_message, picture_url
 from data_prep.tables.cells import save_image
 from judging.errors import CustosError, FieldError
-from judging.files.pictures import PictureSize, check_pictures, picture_size, read_image
+from judging.files.pictures import check_pictures, picture_size, read_image
 from judging.files.rgb import orientation
 from judging.fingerprint import picture_sha256
 from judging.judge import Judge
@@ -31,7 +30,6 @@ from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import Message
-from serve.pictures.received import Decoders
 from tests.conftest import HubFolders
 from tests.judging.made_up import ask, save_run
 from tests.tiny import save_picture
@@ -258,19 +256,6 @@ def pixels(picture: Image.Image) -> list[list[list[int]]]:
     return np.asarray(picture).tolist()  # type: ignore[no-any-return]
 
 
-def decoded(source: str, size: PictureSize | None = None) -> str:
-    """Decode a picture as the service's decoding process does."""
-
-    async def main() -> str:
-        decoders = Decoders(30, num_processes=1)
-        try:
-            return await decoders.decode(source, size)
-        finally:
-            await decoders.close()
-
-    return asyncio.run(main())
-
-
 @pytest.mark.parametrize("kind", TURNED_FORMATS)
 @pytest.mark.parametrize("number", range(1, 9))
 def test_a_judge_sees_pictures_upright(tmp_path: Path, number: int, kind: str) -> None:
@@ -282,13 +267,6 @@ def test_a_judge_sees_pictures_upright(tmp_path: Path, number: int, kind: str) -
     for source in (str(file), _data_url(file.read_bytes())):
         assert pixels(read_image(source)) == pixels(upright)
         assert picture_size(source) == upright.size == (SIZE if number < 5 else SIZE[::-1])
-
-
-@pytest.mark.parametrize("kind", ["jpeg", "png", "webp"])
-def test_the_service_sees_the_same(kind: str) -> None:
-    source = _data_url(turned(6, kind))
-    assert pixels(read_image(decoded(source))) == pixels(read_image(source))
-    assert picture_size(decoded(source, PictureSize(32, 48))) == (32, 48)
 
 
 def test_prompts_are_measured_upright(tiny: Backbone) -> None:
@@ -330,40 +308,11 @@ def directory(*entries: bytes) -> bytes:
     return b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries)
 
 
-HOSTILE = {
-    "absurd value": directory(entry(ORIENTATION_TAG, 3, 1, 9)),
-    "zero": directory(entry(ORIENTATION_TAG, 3, 1, 0)),
-    "a text": directory(entry(ORIENTATION_TAG, 2, 4_000_000_000, 4_000_000_000)),
-    "cut off": directory(entry(ORIENTATION_TAG, 3, 1, 6))[:-6],
-    "no directory": b"II*\0",
-    "a directory far away": b"II*\0\xff\xff\xff\xff",
-    "a directory that never ends": b"II*\0" + struct.pack("<IH", 8, 65535),
-    "another byte order": b"XX*\0" + bytes(99),
-    "nothing": b"",
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("kind", ["png", "webp"])
-def test_broken_exif_changes_nothing(name: str, kind: str) -> None:
-    plain, hostile = _data_url(saved(kind, b"")), _data_url(saved(kind, HOSTILE[name]))
-    assert pixels(read_image(hostile)) == pixels(read_image(plain))
-    assert picture_size(hostile) == SIZE
-
-
 @given(st.binary(max_size=200), st.sampled_from([b"", b"II*\0\x08\0\0\0", b"MM\0*\0\0\0\x08"]))
 def test_any_bytes_are_exif_of_some_orientation(content: bytes, start: bytes) -> None:
     picture = drawing()
     picture.info["exif"] = start + content
     assert orientation(picture) in range(1, 9)
-
-
-def test_huge_exif_is_no_work() -> None:
-    """65,535 entries, each of which claims the whole file as its value."""
-    picture = drawing()
-    entries = (entry(1000 + n % 60_000, 7, 2**24, 0) for n in range(65_535))
-    picture.info["exif"] = directory(*entries) + bytes(2**24)
-    assert orientation(picture) == 1
 
 
 def test_exif_behind_the_pixels_does_not_count() -> None:

@@ -11,7 +11,6 @@ import torch
 
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.models import devices
 from judging.models.backbones import load_backbone
 from judging.models.devices import (
     computes_bfloat16,
@@ -28,7 +27,6 @@ from tests.judging.made_up import ask, save_run
 from tests.tiny import Family
 
 GPU = torch.device("cuda", 0)
-KERNEL = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
 
 
 @pytest.fixture(autouse=True)
@@ -41,20 +39,14 @@ def _cudnn() -> Iterator[None]:
     torch.backends.cudnn.allow_tf32 = before[1]
 
 
-@pytest.mark.parametrize("count", [1, 8])
 def test_gpus_that_cannot_be_used_are_refused_in_one_line(
-    count: int, tiny_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_gpus(monkeypatch, count, usable=False)
-    monkeypatch.setattr(devices, "DRIVER", tmp_path / "version")
-    for expected in ("NVIDIA driver", "550.54.15"):
-        with pytest.raises(CustosError) as caught:
-            load_backbone(tiny_folder)
-        line = str(caught.value)
-        assert expected in line
-        assert "/whl/cu126" in line
-        assert "\n" not in line
-        (tmp_path / "version").write_text(KERNEL, encoding="utf-8")
+    with_gpus(monkeypatch, 8, usable=False)
+    with pytest.raises(CustosError) as caught:
+        load_backbone(tiny_folder)
+    line = str(caught.value)
+    assert "/whl/cu126" in line and "\n" not in line
     with pytest.raises(CustosError):
         use_device("cuda")
     assert load_backbone(tiny_folder, device="cpu").model.device.type == "cpu"

@@ -18,7 +18,6 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import SHIPPED
 from judging.judge.export import write_checkpoint
-from judging.models import adapters
 from judging.models.adapters import ADAPTER_FILE, add_adapter, load_adapter, save_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.fetched import EMBEDDED_2, embedded_folder, vision_weights
@@ -138,16 +137,7 @@ def change_config(folder: Path, **changes: Any) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}), encoding="utf-8")
 
 
-def not_finite(value: float) -> Callable[[Path], None]:
-    def change(weights: Weights) -> Weights:
-        weights[sorted(weights)[3]][0, 1] = value
-        return weights
-
-    return lambda folder: change_weights(folder, change)
-
-
 HEAD = {"base_model.model.lm_head.weight": torch.zeros(420, 32)}
-NOT_FINITE = r"adapter_model.safetensors: '.*' holds NaN or infinite values; "
 UNFIT = "adapter does not fit the backbone"
 
 
@@ -171,15 +161,8 @@ def test_a_damaged_adapter_is_named(
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
-        (not_finite(math.nan), NOT_FINITE),
-        (not_finite(math.inf), NOT_FINITE),
         (partial(change_config, peft_type="LOHA"), "of the kind 'LOHA'; only LoRA is read"),
-        (partial(change_config, peft_type=None), "of the kind None; only LoRA is read"),
-        (partial(change_config, lora_alpha=math.nan), "lora_alpha is nan, no scale"),
-        (partial(change_config, lora_alpha=0), "lora_alpha is 0, no scale"),
-        (partial(change_config, alpha_pattern={"q_proj": math.inf}), "q_proj is inf, no scale"),
         (partial(change_config, r="2"), UNFIT),
-        (partial(change_config, trainable_token_indices=[1]), UNFIT),
         (partial(change_config, r=4), f"{UNFIT}: .* size mismatch for .*_proj"),
         (lambda folder: (folder / "adapter_config.json").write_text("[]"), "not a JSON object"),
         (lambda folder: (folder / "adapter_config.json").unlink(), "no adapter_config.json"),
@@ -190,17 +173,16 @@ def test_a_damaged_adapter_is_named(
         ),
     ],
 )
-@pytest.mark.parametrize("trainable", [False, True])
 def test_an_adapter_that_cannot_be_used_is_named(
-    small: str, saved: Path, damage: Callable[[Path], object], fault: str, trainable: bool
+    small: str, saved: Path, damage: Callable[[Path], object], fault: str
 ) -> None:
     damage(saved)
-    with pytest.raises(CustosError, match=fault) as caught:
-        if trainable:
-            load_adapter(load_backbone(small, device="cpu").model, saved, trainable=True)
-        else:
-            load_backbone(small, device="cpu", adapter=saved)
-    assert "\n" not in str(caught.value)
+    for use in (
+        lambda: load_backbone(small, device="cpu", adapter=saved),
+        lambda: load_adapter(load_backbone(small, device="cpu").model, saved, trainable=True),
+    ):
+        with pytest.raises(CustosError, match=fault):
+            use()
 
 
 def test_training_goes_on_from_no_part_of_an_adapter(small: str, saved: Path) -> None:
@@ -217,13 +199,10 @@ def test_training_goes_on_from_no_part_of_an_adapter(small: str, saved: Path) ->
             load_adapter(load_backbone(small, device="cpu").model, saved, trainable=True)
 
 
-@pytest.mark.parametrize("layer", [0, 1])
-def test_a_checkpoint_that_is_not_finite_is_no_judge(
-    small: str, tmp_path: Path, layer: int
-) -> None:
+def test_a_checkpoint_that_is_not_finite_is_no_judge(small: str, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(small, tmp_path / "damaged"))
     weights = load_file(folder / "model.safetensors")
-    [name] = [name for name in weights if name.endswith(f"layers.{layer}.mlp.down_proj.weight")]
+    [name] = [name for name in weights if name.endswith("layers.1.mlp.down_proj.weight")]
     weights[name][2, 3] = math.nan
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(CustosError, match="its scores are not numbers, as some of its weights"):
@@ -258,38 +237,9 @@ def test_an_adapter_is_read_onto_the_device_of_its_model(
     assert {parameter.device.type for parameter in adapted.parameters()} == {"cpu"}
 
 
-@pytest.mark.parametrize(
-    "patterns",
-    [
-        {"target_modules": r"(([\w.]+)+)+!"},
-        {"exclude_modules": r"(([\w.]+)+)+!"},
-        {"rank_pattern": {r"(([\w.]+)+)+!": 4}},
-        {"alpha_pattern": {r"(([\w.]+)+)+!": 4}},
-        {"target_modules": "("},
-    ],
-)
-def test_patterns_that_match_for_ever_are_refused(
-    small: str, saved: Path, monkeypatch: pytest.MonkeyPatch, patterns: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(adapters, "_MATCHING_S", 0.3)
-    change_config(saved, **patterns)
-    with pytest.raises(CustosError, match="adapter_config.json"):
-        load_adapter(load_backbone(small, device="cpu").model, saved)
-
-
-def test_other_patterns_are_read(small: str, tmp_path: Path) -> None:
-    fresh = load_backbone(small, device="cpu").model
-    save_adapter(add_adapter(fresh, r=2, alpha=2, modules=("q",)), tmp_path)
-    change_config(tmp_path, target_modules=r"model\.language_model\.layers\.\d+\.self_attn\.q_proj")
-    adapted = load_adapter(load_backbone(small, device="cpu").model, tmp_path)
-    assert any(".lora_" in name for name in adapted.state_dict())
-
-
 MAIN = ("Qwen2.5-VL-7B-Instruct", "Qwen3-VL-4B-Instruct")
 KINDS: dict[str, dict[str, Any]] = {
     "rslora": {"rslora": True},
-    "dora": {"dora": True},
-    "merger": {"merger": True},
     "all": {"rslora": True, "dora": True, "merger": True},
 }
 
@@ -312,7 +262,7 @@ def test_merged_weights_are_those_of_peft_and_of_an_export(
     assert_close(loaded, load_adapter(plain(checkpoint), adapter).merge_and_unload())
     untrained = dict(plain(checkpoint).named_parameters())
     changed = {n for n, p in loaded.named_parameters() if not torch.equal(p, untrained[n])}
-    assert any("visual" in name for name in changed) == (kind in ("merger", "all"))
+    assert any("visual" in name for name in changed) == (kind == "all")
     assert not any(".blocks." in name for name in changed)
     export.mkdir()
     backbone = load_backbone(checkpoint, dtype="float32", device="cpu")

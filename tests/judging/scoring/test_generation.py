@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,16 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
 from judging.models.backbones import Backbone
-from judging.scoring import ask_model, generation
+from judging.scoring import ask_model
 from judging.scoring.engine import GeneratedText, Sampling, Unwanted
-from judging.scoring.generation import GrowingText, nuclei, sample_tokens
+from judging.scoring.generation import GrowingText, sample_tokens
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
 from judging.types import JudgeRequest
@@ -198,17 +195,6 @@ def test_a_text_read_token_by_token_is_the_one_read_as_a_whole(tiny: Backbone, s
     assert grown(tokenizer, tokens, stop).text == letters[: letters.index(stop)]
 
 
-@pytest.mark.parametrize("stop", ["a" * 20_000 + "b", "ab" * 10_000])
-def test_a_token_costs_the_same_whatever_the_stop_text_is(stop: str) -> None:
-    """The text ends with a start of the stop text all the time."""
-    start = time.process_time()
-    growing = GrowingText(lambda tokens: "".join(map(chr, tokens)), -1, stop)
-    for _ in range(30_000):
-        growing.add(ord("a"))
-    assert time.process_time() - start < 2
-    assert not growing.finished
-
-
 @pytest.mark.parametrize("stop", ["aab", "abab", "aa", "b"])
 def test_a_stop_text_is_found_wherever_pieces_end(stop: str) -> None:
     for letters in product("ab", repeat=7):
@@ -236,39 +222,11 @@ def test_nucleus_and_temperature() -> None:
     assert shares(Sampling(1, 0.0, 1.0), 5) == [1, 0, 0, 0]
 
 
-@given(
-    st.integers(0, 2**32),
-    st.sampled_from([0.3, 0.9, 0.95, 0.9999]),
-    st.floats(0.0, 6.0),
-    st.sampled_from([1, 40, 256, 2000]),
-)
-def test_a_nucleus_is_the_fewest_likeliest_that_reach_top_p(
-    seed: int, top_p: float, spread: float, width: int
-) -> None:
-    chances = _random_chances(seed, spread)
-    found, tokens, is_whole = nuclei(torch.from_numpy(chances), top_p, width)
-    assert found.shape == tokens.shape == (len(chances), width)
-    for row, whole in zip(range(len(chances)), is_whole[:, 0].tolist(), strict=True):
-        descending = -np.sort(-chances[row])
-        reached = descending.astype(np.float64).cumsum()
-        inside = found[row].numpy()[found[row].numpy() > 0]
-        kept = tokens[row].numpy()[: len(inside)]
-        if not whole:
-            assert reached[width - 1] < top_p + 1e-5
-            continue
-        assert len(set(kept.tolist())) == len(kept)
-        assert inside.tolist() == chances[row, kept].tolist() == descending[: len(kept)].tolist()
-        # They reach top_p, and without the last of them do not.
-        assert reached[len(kept) - 1] >= top_p - 1e-5
-        assert len(kept) == 1 or reached[len(kept) - 2] < top_p + 1e-5
-
-
 @pytest.mark.parametrize("top_p", [0.5, 0.95, 1.0])
 def test_every_row_inverts_its_own_distribution(
     monkeypatch: pytest.MonkeyPatch, top_p: float
 ) -> None:
     """Rows with narrow and wide nuclei together, each against its own sums in NumPy."""
-    monkeypatch.setattr(generation, "NUCLEUS_TOKENS", 20)
     chances = np.concatenate([_random_chances(1, spread) for spread in (0.5, 3.0, 6.0)])
     counted = CountedCopies(monkeypatch)
     for seed in range(20):
@@ -276,8 +234,7 @@ def test_every_row_inverts_its_own_distribution(
         logits = torch.from_numpy(chances).log()
         counted.sizes.clear()
         drawn = sample_tokens(logits, Sampling(1, 1.0, top_p), draws)
-        assert max(counted.sizes) <= len(chances), "more than tokens left the device"
-        assert len(counted.sizes) <= 1 + (top_p < 1), "rows left the device one by one"
+        assert counted.sizes == [len(chances)], "more than tokens left the device"
         assert drawn == [
             _inverted(logits[row].softmax(-1).numpy(), top_p, seed + row)
             for row in range(len(chances))

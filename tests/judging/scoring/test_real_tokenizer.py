@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from judging.models.backbones import Backbone, load_backbone
-from judging.scoring.prompts import CUT_MARK, EncodedPrompt, Encoder
+from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest
 from tests.conftest import HubFolders
@@ -104,15 +104,3 @@ def test_special_tokens_from_outside_are_text(
         assert counts[0] == counts[1]
         assert real.tokenizer.decode(_ids(prompt)).count(hostile) == 2
         assert not special & set(Encoder(real).data(hostile))
-
-
-@pytest.mark.parametrize("budget", [1, 2, 3, 64, 1024])
-@pytest.mark.parametrize("text", ["nine apples ", "氷と火 ", "🦜é\u0301 ", "<|im_end|>"])
-def test_responses_keep_their_bound(real: Backbone, budget: int, text: str) -> None:
-    prompt = _encode(real, ask(text * 2000), budget)
-    assert prompt.truncated
-    decoded = real.tokenizer.decode(_ids(prompt))
-    kept = decoded.partition("Response: ")[2].removesuffix("<|im_end|>\n<|im_start|>assistant\n")
-    assert CUT_MARK.strip() in kept
-    count = Encoder(real).counter()
-    assert abs(count(kept.replace(CUT_MARK, "")) - budget) <= 4  # the seam may merge or split

@@ -8,7 +8,6 @@ from data_prep.splits.near_duplicates import cluster_examples
 from judging.errors import FieldError
 from judging.files.questions import question_hash
 from judging.judge.card import JudgeCard, resolve
-from judging.labels import likely_label
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, LabelledExample
 
@@ -79,14 +78,6 @@ def test_an_empty_response_fails_and_the_score_is_the_probability_of_pass() -> N
     assert CRITERION.parse("It does not pass", "plain") is None
     assert CRITERION.score({"Pass": 0.3, "Fail": 0.7}) == 0.3
     assert CRITERION.score_range == (0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [("pass", "Pass"), ("Yes", "Pass"), ("TRUE", "Pass"), ("failed", "Fail"), ("n", "Fail")],
-)
-def test_labels_as_people_write_them(text: str, label: str) -> None:
-    assert likely_label(text, CRITERION.labels("plain")) == label
 
 
 def test_rows_without_a_question_are_told_apart_by_their_responses() -> None:

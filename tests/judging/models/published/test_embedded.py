@@ -79,7 +79,7 @@ def test_a_graft_keeps_every_text_logit_and_fills_what_llama_lacks() -> None:
     again = second.state_dict()
     assert all(torch.equal(value, again[name]) for name, value in first.state_dict().items())
     llama.model.extra = torch.nn.Linear(2, 2)
-    with pytest.raises(RuntimeError, match=r"graft does not fit.*extra\.weight"):
+    with pytest.raises(RuntimeError, match=r"extra\.weight"):
         fetched.graft(llama, tokenizer)
 
 
@@ -153,12 +153,9 @@ def test_embedded_2_differs_in_the_vision_tower_alone(
     assert load_backbone("embedded", device="cpu").version == "embedded@1", "the name stays"
 
 
-def test_missing_or_other_vision_weights_are_refused(vision_file: Path) -> None:
+def test_other_vision_weights_are_refused(vision_file: Path) -> None:
     vision_file.write_bytes(vision_file.read_bytes() + b" ")
     with pytest.raises(CustosError, match=r"embedded@2.*has SHA-256 [0-9a-f]{64}, expected"):
-        load_backbone("embedded@2")
-    vision_file.unlink()
-    with pytest.raises(CustosError, match=r"embedded@2.*vision\.safetensors is missing"):
         load_backbone("embedded@2")
 
 

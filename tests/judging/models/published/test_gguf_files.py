@@ -251,10 +251,6 @@ def test_an_output_matrix_of_its_own_stays(qwen2: Path, tmp_path: Path) -> None:
         ({"more": {"rope.scale_linear": 2.0}}, "scaled"),
         ({"fields": {"pre": "llama-bpe"}}, "llama-bpe"),
         ({"fields": {"tokenizer": "llama"}}, "llama"),
-        ({"fields": {"rms_norm_eps": -1e-6}}, "rms_norm_eps"),
-        ({"fields": {"rms_norm_eps": np.nan}}, "rms_norm_eps"),
-        ({"fields": {"rope_theta": 0.0}}, "rope_theta"),
-        ({"fields": {"rope_theta": np.nan}}, "rope_theta"),
     ],
 )
 def test_files_that_would_be_misread_are_refused(
@@ -277,7 +273,6 @@ def test_other_weights_are_refused(qwen2: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"num_hidden_layers": 10**9},  # which no machine could lay out
         {"num_hidden_layers": 1},
         {"num_attention_heads": 0},
         {"hidden_size": 0},
