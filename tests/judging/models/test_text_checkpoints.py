@@ -43,16 +43,15 @@ def _scores(folder: Path) -> list[list[float]]:
     return [each for each in scores if isinstance(each, list)]
 
 
-@pytest.mark.parametrize("prefix", ["model.", ""])
 @pytest.mark.parametrize(
-    ("extra", "is_read"),
+    ("prefix", "extra", "is_read"),
     [
-        ("layers.2.mlp.up_proj.weight", False),
-        ("layers.0.self_attn.o_proj.bias", False),
-        ("layers.0.self_attn.o_proj.weight_scale_inv", False),
-        ("layers.0.self_attn.rotary_emb.inv_freq", True),
-        ("score.weight", True),
-        ("mtp.layers.0.mlp.up_proj.weight", True),
+        ("model.", "layers.2.mlp.up_proj.weight", False),
+        ("model.", "layers.0.self_attn.o_proj.bias", False),
+        ("", "layers.0.self_attn.o_proj.weight_scale_inv", False),
+        ("model.", "layers.0.self_attn.rotary_emb.inv_freq", True),
+        ("", "score.weight", True),
+        ("model.", "mtp.layers.0.mlp.up_proj.weight", True),
     ],
 )
 def test_weights_for_which_the_configuration_has_no_place(

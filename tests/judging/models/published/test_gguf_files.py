@@ -151,8 +151,9 @@ def test_a_converted_file_is_not_converted_again(
             load_backbone(str(path), weights=False, version=other)
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
-@pytest.mark.parametrize("kept", [None, 0, 90])
+@pytest.mark.parametrize(
+    ("file", "kept"), [("config.json", 0), ("tokenizer.json", None), ("model.safetensors", 90)]
+)
 def test_a_damaged_cache_says_what_to_delete(
     file: str, kept: int | None, qwen2: Path, tmp_path: Path
 ) -> None:
@@ -291,7 +292,7 @@ def test_a_tensor_of_a_kind_without_a_reading_is_refused(qwen2: Path, tmp_path: 
     _error_of(_write(tmp_path / "tiny.gguf", qwen2, tensors=tensors))
 
 
-@pytest.mark.parametrize("size", [0, 3, 200, -1000])
+@pytest.mark.parametrize("size", [0, -1000])
 def test_a_damaged_file_is_refused(size: int, qwen2: Path, tmp_path: Path) -> None:
     path = _write(tmp_path / "tiny.gguf", qwen2)
     path.write_bytes(path.read_bytes()[:size])
