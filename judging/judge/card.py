@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judging.errors import CustosError, FieldError, Missing, errors_at
 from judging.files.records import decode_json
 from judging.fingerprint import digest
-from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone
 from judging.models.fetched import EMBEDDED, EMBEDDED_2
 from judging.models.gguf_files import NAMED, is_gguf
@@ -235,12 +234,6 @@ def _lack_of(folder: Path) -> str:
     lack = f"{CARD_FILE} is missing, so that it is no run folder"
     if any(folder.glob("checkpoint-*")):
         return f"{lack} yet: its training has not ended; start the same training again to go on"
-    if (folder / ADAPTER_FILE).is_file():
-        return f"{lack}; it has {ADAPTER_FILE}, so copy the whole folder that training wrote"
-    inside = list(islice(_run_folders(folder), MOST_FOLDERS))
-    inside = [name for name in inside if Path(name).parent == folder]
-    if inside:
-        return f"{lack}; it holds run folders: {', '.join(inside)}; name one of them"
     return f"{lack}, and {BACKBONE_FILE} too, so that it is no model either"
 
 
