@@ -6,11 +6,7 @@ bitsandbytes (QLoRA). A judge is never loaded so: its adapter is merged into the
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -38,18 +34,6 @@ _SCALE = ("r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora")
 MAGNITUDE = "lora_magnitude_vector"
 """Part of the names of DoRA's weights: the norms of rows."""
 _WRAPPING = threading.Lock()
-_PLAIN = re.compile(r"[\w.]*")
-_MATCHING_S = 10
-"""Longest processor time that an adapter's patterns may take on the names of a model's layers."""
-_MATCH = """
-import json, re, resource, sys
-seconds, patterns, names = json.load(sys.stdin)
-resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-for pattern in map(re.compile, patterns):
-    for name in names:
-        pattern.match(name)
-"""
-"""A program that matches patterns, in a process that can be ended: a thread cannot be."""
 
 
 def add_adapter(
@@ -147,7 +131,6 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     from peft import PeftModel
 
     _check_adapter(folder)
-    _check_patterns(folder / ADAPTER_CONFIG, model)
     is_shell = model.device.type == "meta"  # the adapter's own weights are on the CPU then
     try:
         with _without_deprecation_notice():
@@ -229,41 +212,6 @@ def _check_adapter(folder: Path) -> None:
                     f"{folder / ADAPTER_FILE}: '{name}' holds NaN or infinite values; get the file "
                     "again, or train the judge again with a lower optim.lr"
                 )
-
-
-def _check_patterns(path: Path, model: Any) -> None:
-    """Refuse an adapter whose patterns take for ever on the names of a model's layers."""
-    config = read_object(path)
-    whole = [
-        f"(?:{config[key]})\\Z"
-        for key in ("target_modules", "exclude_modules")
-        if _is_pattern(config.get(key))
-    ]
-    keys = [
-        name
-        for key in ("rank_pattern", "alpha_pattern", "modules_to_save", "layers_pattern")
-        for name in ([config[key]] if isinstance(config.get(key), str) else config.get(key) or ())
-    ]
-    patterns = [*whole, *(rf"(.*\.)?({name})$" for name in keys if _is_pattern(name))]
-    if not patterns:
-        return
-    names = [name for name, _ in model.named_modules()]
-    try:
-        subprocess.run(
-            [sys.executable, "-I", "-c", _MATCH],
-            input=json.dumps([_MATCHING_S, patterns, names]).encode(),
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
-    except subprocess.CalledProcessError:
-        raise CustosError(
-            f"{path}: a pattern for the names of layers is wrong or takes too long; list the names"
-        ) from None
-
-
-def _is_pattern(name: Any) -> bool:
-    """Tell whether a name is a regular expression, which the library matches with names."""
-    return isinstance(name, str) and not _PLAIN.fullmatch(name)
 
 
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:

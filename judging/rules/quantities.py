@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from judging.reasoning import without_thoughts
 from judging.rules.answer_options import has_doubt
+from judging.rules.whole_words import ONES, TENS
 
 TOLERANCE = 0.1
 """A number is right within this share of the key (CHARTOM section 2.3)."""
@@ -30,11 +31,7 @@ _MAGNITUDES = {
     "%": 1e-2,
     "percent": 1e-2,
 }
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES, _TENS = ("zero", *ONES.split()), TENS.split()
 _WORDS = {
     **{word: float(value) for value, word in enumerate(_ONES)},
     **{word: 10.0 * value for value, word in enumerate(_TENS, 2)},

@@ -37,18 +37,18 @@ _APOSTROPHE = re.compile("['’]")
 
 _WITHOUT_BORDERS = re.compile(f"[{_NO_BORDERS}]")
 _NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万萬亿億")
-_ONES = (
+ONES = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
 )
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _MAGNITUDES = "hundred thousand million billion trillion"
-_ENDS_IN_NUMBER = re.compile(rf"(?:\d|\b(?:{'|'.join(f'{_ONES} {_TENS}'.split())}))$")
-_BEGINS_WITH_ONES = re.compile(rf"(?:{'|'.join(_ONES.split())})\b")
-_LARGER_BEFORE = re.compile(rf"\b(?:{'|'.join(f'{_TENS} {_MAGNITUDES}'.split())})\s$")
+_ENDS_IN_NUMBER = re.compile(rf"(?:\d|\b(?:{'|'.join(f'{ONES} {TENS}'.split())}))$")
+_BEGINS_WITH_ONES = re.compile(rf"(?:{'|'.join(ONES.split())})\b")
+_LARGER_BEFORE = re.compile(rf"\b(?:{'|'.join(f'{TENS} {_MAGNITUDES}'.split())})\s$")
 _GOES_ON = re.compile(
     rf"\s?(?:{'|'.join(_MAGNITUDES.split())})\b|[百万萬亿億]|千(?![米克瓦])"
-    rf"|(?<=ty)\s(?:{'|'.join(_ONES.split())})\b"
+    rf"|(?<=ty)\s(?:{'|'.join(ONES.split())})\b"
 )
 
 

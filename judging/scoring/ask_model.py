@@ -54,10 +54,9 @@ class OrderedPrompt:
 
     request_index: int
     order: Literal["given", "swapped"]
+    request: JudgeRequest
+    """As it is shown: with the responses in this order, and so named in a given critique."""
     prompt: EncodedPrompt
-    seed: int
-    given_critique: str | None = None
-    """Critique that came with the request, with the responses named in this order."""
 
 
 @dataclass(frozen=True)
@@ -106,18 +105,17 @@ def _encode(
     requests: Mapping[int, JudgeRequest], task: JudgeTask, encoder: Encoder
 ) -> dict[int, list[OrderedPrompt]]:
     """Encode requests in one call; if one fails, all fail."""
-    ordered: list[tuple[int, Literal["given", "swapped"], JudgeRequest, str | None]] = []
+    ordered: list[tuple[int, Literal["given", "swapped"], JudgeRequest]] = []
     for index, request in requests.items():
-        critique = request.given_critique
-        ordered.append((index, "given", request, critique))
+        ordered.append((index, "given", request))
         if task.num_responses == 2 and request.order == "both":
-            renamed = None if critique is None else task.unswap_text(critique)
-            ordered.append((index, "swapped", task.swap(request), renamed))
-    encoded = encoder.encode([(task, shown) for _, _, shown, _ in ordered])
+            ordered.append((index, "swapped", task.swap(request)))
+    encoded = encoder.encode([(task, shown) for _, _, shown in ordered])
     prompts = dict[int, list[OrderedPrompt]]()
-    for (index, order, shown, critique), prompt in zip(ordered, encoded, strict=True):
-        made = OrderedPrompt(index, order, prompt, shown.seed, critique)
-        prompts.setdefault(index, []).append(made)
+    for made in (
+        OrderedPrompt(*each, prompt) for each, prompt in zip(ordered, encoded, strict=True)
+    ):
+        prompts.setdefault(made.request_index, []).append(made)
     return prompts
 
 
@@ -202,16 +200,16 @@ class _Scoring:
         """
         opening = self.encoder.text(form.opening)
         drafts = [replace(draft, prompt=draft.prompt.extended(opening)) for draft in drafts]
-        given = [draft for draft in drafts if draft.source.given_critique is not None]
+        given = [draft for draft in drafts if draft.source.request.given_critique is not None]
         finished = self._add_labels(given, form, self._given_texts(given, sampling.max_new_tokens))
-        drawn = [draft for draft in drafts if draft.source.given_critique is None]
+        drawn = [draft for draft in drafts if draft.source.request.given_critique is None]
         if not drawn:
             return finished
         batches = self.engine.generate(
             [draft.prompt for draft in drawn],
             self.encoder,
             form.closing,
-            [draft.source.seed for draft in drawn],
+            [draft.source.request.seed for draft in drawn],
             sampling,
             (lambda index, piece: on_text(drawn[index].source, piece)) if on_text else None,
         )
@@ -226,7 +224,7 @@ class _Scoring:
         """Return given critiques as if they had been generated, cut to ``max_tokens``."""
         texts = []
         for draft in drafts:
-            text = draft.source.given_critique or ""
+            text = draft.source.request.given_critique or ""
             tokens = self.encoder.data(text)
             is_whole = len(tokens) <= max_tokens
             if not is_whole:

@@ -30,8 +30,6 @@ class LabelTree:
     @classmethod
     def build(cls, labels: Sequence[str], token_ids: Sequence[Sequence[int]]) -> LabelTree:
         """Lay out labels given the different tokens of each, end token included."""
-        if not labels or len(labels) != len(token_ids):
-            raise ValueError("a label tree needs at least one label, each with its tokens")
         if len({tuple(ids) for ids in token_ids}) != len(labels):
             raise ValueError(f"labels must differ in their tokens: {', '.join(labels)}")
         tokens: list[int] = []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,6 +29,7 @@ from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
 from judging.types import END_TOKEN
 
 logger = logging.getLogger("custos")
+Item = TypeVar("Item")
 
 MAX_PREFIXES = 16
 TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
@@ -178,7 +179,10 @@ class TreeEngine:
         left = list(range(len(prompts)))
         while left:
             plan = self._plan([prompts[i] for i in left], tree)
-            self._run_each(score_batch, [[[left[i] for i in row] for row in rows] for rows in plan])
+            batches = [[[left[i] for i in row] for row in rows] for rows in plan]
+            # Side by side on the cores of a CPU, one after the other on a GPU.
+            on_cpu = self.model.device.type == "cpu"
+            run_on_cores(score_batch, batches, torch.get_num_threads() if on_cpu else 1)
             if not too_large:
                 break
             for chosen, tokens in too_large:
@@ -198,17 +202,6 @@ class TreeEngine:
             for i, own in zip((i for chosen, _ in scored for i in chosen), values, strict=True):
                 numbers[i] = own
         return numbers
-
-    def _run_each(
-        self, run: Callable[[list[list[int]]], None], batches: Sequence[list[list[int]]]
-    ) -> None:
-        """Run every batch: side by side on the cores of a CPU, one after the other on a GPU."""
-        num_cores = torch.get_num_threads() if self.model.device.type == "cpu" else 1
-        if min(num_cores, len(batches)) > 1:
-            run_on_cores(lambda number: run(batches[number]), range(len(batches)), num_cores)
-        else:
-            for batch in batches:
-                run(batch)
 
     def generate(
         self,
@@ -357,14 +350,18 @@ class _RememberedBatch(TextBatch):
         return self.engine.score(prompts, tree)
 
 
-def run_on_cores(run: Callable[[int], None], numbers: Iterable[int], num_cores: int) -> None:
-    """Call a function for every number, on several threads that compute with one core each.
+def run_on_cores(run: Callable[[Item], None], items: Sequence[Item], num_cores: int) -> None:
+    """Call a function for every item, on several threads that compute with one core each.
 
     The matrix products of a small batch are too small for several cores to share them well. One
     pass of a model on each core finishes sooner than all cores on one pass after another (``python
     -m experiments scoring_speed``). If a call fails, no further one begins, and its error is raised
     when those that run have ended.
     """
+    if min(num_cores, len(items)) < 2:
+        for item in items:
+            run(item)
+        return
     threads_before = torch.get_num_threads()
 
     def compute_on_one_core() -> None:
@@ -374,7 +371,7 @@ def run_on_cores(run: Callable[[int], None], numbers: Iterable[int], num_cores: 
     infer = torch.inference_mode()(run)
     pool = ThreadPoolExecutor(num_cores, "pass", initializer=compute_on_one_core)
     try:
-        for future in [pool.submit(infer, number) for number in numbers]:
+        for future in [pool.submit(infer, item) for item in items]:
             future.result()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -245,8 +245,11 @@ class JudgeTask(ABC):
         return self.parse(text, rubric)
 
     def swap(self, request: JudgeRequest) -> JudgeRequest:
-        """Return the request of a pair with its responses exchanged."""
-        return request.model_copy(update={"responses": request.responses[::-1]})
+        """Return the request of a pair with its responses exchanged, and so named in a critique."""
+        changed: dict[str, object] = {"responses": request.responses[::-1]}
+        if request.given_critique is not None:
+            changed["given_critique"] = self.unswap_text(request.given_critique)
+        return request.model_copy(update=changed)
 
     def unswap(self, label: str) -> str:
         """Turn a label of the swapped pair into the label for the pair as given."""

@@ -9,7 +9,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter, save_adapter
 from judging.models.backbones import Backbone
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Mode, Verdict
 
 
 def ask(response: str = "Nineteen apples.", **fields: Any) -> JudgeRequest:
@@ -31,6 +31,14 @@ def pair(task: str = "truthful-pair", **fields: Any) -> JudgeRequest:
         "response_b": "No; it is brown, and it was never green.",
     }
     return JudgeRequest.model_validate(given | fields)
+
+
+def card(modes: dict[str, tuple[Mode, ...]] | None = None, **tasks: tuple[str, ...]) -> JudgeCard:
+    """A card of tasks with their rubrics."""
+    known = {name.replace("_", "-"): rubrics for name, rubrics in tasks.items()}
+    return JudgeCard(
+        backbone="b", backbone_version="b", tasks=known, modes=modes or {}, instructions={}
+    )
 
 
 def only(judge: Judge, request: JudgeRequest, **options: Any) -> Verdict:

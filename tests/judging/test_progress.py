@@ -154,7 +154,6 @@ from {module} import {name}
 @pytest.mark.parametrize(
     ("module", "name", "use", "chosen", "expected"),
     [
-        ("judging.judge", "Judge", "load('embedded')", {}, "passive 1000"),
         ("train.hieval_stage1", "main", "__name__", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
         ("custos", "Judge", "load('embedded')", {"OMP_WAIT_POLICY": "active"}, "active None"),
     ],

@@ -5,7 +5,7 @@ import pytest
 
 from data_prep.made.quick_scores import generate_examples, responses
 from data_prep.made.words.wordings import wordings_of
-from judging.types import JudgeRequest
+from judging.types import JudgeRequest, LabelledExample
 from tests.oracles.report import disagreements
 from tests.oracles.text import audit_text
 
@@ -13,7 +13,7 @@ PEOPLE = {"question": "Who founded Vos?", "reference_mode": "any"}
 LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
 
 
-@pytest.mark.parametrize("wordings", ["train", "test", "all"])
+@pytest.mark.parametrize("wordings", ["train", "test"])
 def test_clean_examples_pass(wordings: Any) -> None:
     rows = list(generate_examples(1800, seed=11, wordings=wordings))
     found = disagreements(rows, audit_text)
@@ -35,6 +35,14 @@ def test_audit_sees_neither_label_nor_metadata() -> None:
     for row in generate_examples(200, seed=13, wordings="all"):
         blind = row.model_copy(update={"label": "?", "metadata": {}, "group": "", "id": ""})
         assert audit_text(blind) == audit_text(row)
+
+
+def test_disagreements_name_row_and_reason() -> None:
+    row = LabelledExample(
+        id="x7", question="Which?", references=("2", "4"), responses=("2 and 5",), label="Partial"
+    )
+    found = disagreements([row.model_copy(update={"label": "Wrong"}), row], audit_text)
+    assert found == {1: "Partial, read as Wrong: ['5'] outside ['2', '4']"}
 
 
 def _read(response: str, *references: str, **fields: Any) -> str:

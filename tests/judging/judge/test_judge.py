@@ -277,9 +277,6 @@ def test_calibration_changes_probabilities_but_not_the_pass(judge: Judge, folder
         ({"extra": 1}, "not a judge card"),
         ({"backbone": "/no/such/folder"}, "cannot be loaded"),
         ({"tasks": {"newer": ["plain"]}}, r"judge\.json: field 'task': 'newer' is not one of"),
-        # A response can imitate the fields of a judge of the older layout.
-        ({"layout": "lines"}, r"judge.json: .* lines of one text.* adapter.init="),
-        ({"layout": None}, r"judge.json: .* lines of one text.* adapter.init="),
         (b"\xff\xfe{}", r"judge\.json: not a judge card: not "),
         (b"[" * 200_000, r"judge\.json: not a judge card: not "),
     ],
@@ -287,8 +284,7 @@ def test_calibration_changes_probabilities_but_not_the_pass(judge: Judge, folder
 def test_cards_that_do_not_fit(folder: Path, change: dict[str, Any] | bytes, message: str) -> None:
     if not isinstance(change, bytes):
         card = json.loads((folder / "judge.json").read_text(encoding="utf-8")) | change
-        kept = {name: value for name, value in card.items() if name != "layout" or value}
-        change = json.dumps(kept).encode()
+        change = json.dumps(card).encode()
     (folder / "judge.json").write_bytes(change)
     with pytest.raises(CustosError, match=message) as caught:
         Judge.load(str(folder), device="cpu")

@@ -18,7 +18,6 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import SHIPPED
 from judging.judge.export import write_checkpoint
-from judging.models import adapters
 from judging.models.adapters import ADAPTER_FILE, add_adapter, load_adapter, save_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.fetched import EMBEDDED_2, embedded_folder, vision_weights
@@ -256,25 +255,6 @@ def test_an_adapter_is_read_onto_the_device_of_its_model(
     with_gpus(monkeypatch, 8)  # the library's choice would be the first of them
     adapted = load_adapter(load_backbone(tiny_folder, device="cpu").model, tmp_path)
     assert {parameter.device.type for parameter in adapted.parameters()} == {"cpu"}
-
-
-@pytest.mark.parametrize(
-    "patterns",
-    [
-        {"target_modules": r"(([\w.]+)+)+!"},
-        {"exclude_modules": r"(([\w.]+)+)+!"},
-        {"rank_pattern": {r"(([\w.]+)+)+!": 4}},
-        {"alpha_pattern": {r"(([\w.]+)+)+!": 4}},
-        {"target_modules": "("},
-    ],
-)
-def test_patterns_that_match_for_ever_are_refused(
-    small: str, saved: Path, monkeypatch: pytest.MonkeyPatch, patterns: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(adapters, "_MATCHING_S", 0.3)
-    change_config(saved, **patterns)
-    with pytest.raises(CustosError, match="adapter_config.json"):
-        load_adapter(load_backbone(small, device="cpu").model, saved)
 
 
 def test_other_patterns_are_read(small: str, tmp_path: Path) -> None:

@@ -96,9 +96,9 @@ def test_engine_scores_on_two_cores_what_it_scores_on_one(
     engine = engine_of(tiny, token_budget=90)
     cores: list[int] = []
 
-    def counted(run: Callable[[int], None], numbers: range, num_cores: int) -> None:
+    def counted(run: Callable[[Any], None], items: list[Any], num_cores: int) -> None:
         cores.append(num_cores)
-        run_on_cores(run, numbers, num_cores)
+        run_on_cores(run, items, num_cores)
 
     monkeypatch.setattr("judging.scoring.tree_engine.run_on_cores", counted)
     before = torch.get_num_threads()
@@ -109,7 +109,7 @@ def test_engine_scores_on_two_cores_what_it_scores_on_one(
             scores.append(engine.score(prompts, tree))
     finally:
         torch.set_num_threads(before)
-    assert cores == [2]
+    assert cores == [1, 2]
     _assert_scores_match(*scores)
 
 

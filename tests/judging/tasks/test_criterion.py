@@ -7,10 +7,10 @@ import pytest
 from data_prep.splits.near_duplicates import cluster_examples
 from judging.errors import FieldError
 from judging.files.questions import question_hash
-from judging.judge.card import JudgeCard, resolve
-from judging.labels import likely_label
+from judging.judge.card import resolve
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, LabelledExample
+from tests.judging.made_up import card
 
 CRITERION = get_task("criterion")
 
@@ -81,14 +81,6 @@ def test_an_empty_response_fails_and_the_score_is_the_probability_of_pass() -> N
     assert CRITERION.score_range == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [("pass", "Pass"), ("Yes", "Pass"), ("TRUE", "Pass"), ("failed", "Fail"), ("n", "Fail")],
-)
-def test_labels_as_people_write_them(text: str, label: str) -> None:
-    assert likely_label(text, CRITERION.labels("plain")) == label
-
-
 def test_rows_without_a_question_are_told_apart_by_their_responses() -> None:
     """One criterion may be asked of any number of texts, which are not alike for that."""
     rows = [
@@ -99,11 +91,6 @@ def test_rows_without_a_question_are_told_apart_by_their_responses() -> None:
     assert one != other == same
     assert question_hash(rows[0]) != question_hash(rows[1]) == question_hash(rows[2])
     assert ask(question="Why?").asked == "Why?"
-
-
-def card(**tasks: tuple[str, ...]) -> JudgeCard:
-    named = {name.replace("_", "-"): rubrics for name, rubrics in tasks.items()}
-    return JudgeCard(backbone="b", backbone_version="1", tasks=named, instructions={})
 
 
 def test_a_judge_that_may_answer_untrained_takes_every_rubric() -> None:
