@@ -19,7 +19,6 @@ from data_prep.tables.examples import check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
-from evaluation.outcomes import check_labels
 from evaluation.people.annotators import EPSILON
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
@@ -54,13 +53,9 @@ def fill_showing(
     retry_failed: bool,
 ) -> None:
     """Fill a file of verdicts behind a progress bar."""
-    num = 0
     with counting_bar("grading", total) as show:
         for num in fill_verdicts(file, judge, read, batch=batch, retry_failed=retry_failed):
             show(num)
-    if num != total:
-        fault = f"{num} verdicts on {total} rows; has the input changed meanwhile?"
-        raise CustosError(f"{file.path}: {fault}")
 
 
 def show_failed(file: KeptFile[KeptVerdict]) -> None:
@@ -108,7 +103,6 @@ def read_examples(
                 "every row one of its own or none, and call a column that rows share 'group'"
             )
             raise FieldError("id", fault, row_location(data, row))
-    check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]
