@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.shared.options import command_line
 from cli.shared.screen import counting_bar, show_skipped
 from cli.shared.tables import note_doubts
 from clients.kept_verdicts import Grader, KeptVerdict, NumberedRequest, fill_verdicts, partial_file
@@ -134,9 +135,8 @@ class KeptMeasurement:
         examples: Sequence[LabelledExample],
         *,
         zero_shot: bool,
-        references: Mapping[str, Sequence[Verdict]],
-        command: str,
-        dataset_sha256: str | None,
+        references: Mapping[str, Sequence[Verdict]] | None = None,
+        dataset_sha256: str,
         risk: float | None,
         seed: int,
     ) -> tuple[dict[str, Any], list[Verdict]]:
@@ -163,7 +163,7 @@ class KeptMeasurement:
         verdicts = self._grade("verdicts", by_scores or judge, asked)
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
-        beside = dict(references)
+        beside = dict(references or {})
         if zero_shot and isinstance(judge, Judge) and judge.card is not None:
             untrained = judge.load_untrained()
             alike = PairsByScores(untrained, by_scores.paradigm) if by_scores else untrained
@@ -192,7 +192,7 @@ class KeptMeasurement:
             uncalibrated=uncalibrated_verdicts(examples, verdicts) if has_before else None,
             seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
-            command=command,
+            command=command_line(),
             references=beside,
             dataset_sha256=dataset_sha256,
             risk=risk,

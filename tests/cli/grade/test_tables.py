@@ -2,8 +2,6 @@
 
 import csv
 import datetime
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.grade.made_up import REPOSITORY, Run, many
-from tests.cli.made_up import read_csv, read_lines, succeed, write_lines
+from tests.cli.grade.made_up import Run
+from tests.cli.made_up import read_csv, read_lines, succeed
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -142,38 +140,6 @@ def test_a_csv_file_is_written_with_the_delimiter_of_the_source(
 
 def column_of(fields: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: [value] for name, value in fields.items()}
-
-
-FULL_DISK = """
-import resource, sys
-sys.path.insert(0, {repository!r})
-from judging.judge import Judge
-from tests.serve.made_up import FakeJudge
-from cli.main import app
-import cli.grade
-Judge.load = lambda source: FakeJudge()
-write = cli.grade.write_verdicts
-def on_a_full_disk(*arguments):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-    write(*arguments)
-cli.grade.write_verdicts = on_a_full_disk
-app()
-"""
-
-
-@pytest.mark.usefixtures("forking_python")
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
-def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: str) -> None:
-    write_lines(tmp_path / "in.jsonl", many(20))
-    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / name)]
-    script = FULL_DISK.format(repository=str(REPOSITORY))
-    command = [sys.executable, "-c", script, "grade", "--judge", "fake", *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    errors = [line for line in done.stderr.splitlines() if "grading" not in line]
-    assert errors == [f"error: {tmp_path / name}: File too large"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", f"{name}.partial"]
-    assert len(read_lines(tmp_path / f"{name}.partial")) == 20
 
 
 def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Path) -> None:
