@@ -136,7 +136,7 @@ class KeptMeasurement:
         *,
         zero_shot: bool,
         references: Mapping[str, Sequence[Verdict]] | None = None,
-        dataset_sha256: str,
+        dataset_sha256: str | None,
         risk: float | None,
         seed: int,
     ) -> tuple[dict[str, Any], list[Verdict]]:

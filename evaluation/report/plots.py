@@ -144,7 +144,7 @@ def draw_risk_coverage(
 def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
     """Draw the share of Correct answers per answering system, by people and by the judge."""
     names = list(ranking["answerers"])
-    heights = np.arange(len(names))
+    heights = np.arange(len(names), dtype=np.float64)
     with figure_file(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
         axes = figure.subplots()
         for side, colour, marker, offset in (

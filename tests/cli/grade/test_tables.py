@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.grade.made_up import Run
+from cli.shared.verdicts import write_verdicts
+from tests.cli.grade.made_up import Run, many
 from tests.cli.made_up import read_csv, read_lines, succeed
 from tests.serve.made_up import FakeJudge, row
 
@@ -140,6 +142,26 @@ def test_a_csv_file_is_written_with_the_delimiter_of_the_source(
 
 def column_of(fields: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: [value] for name, value in fields.items()}
+
+
+def test_a_full_disk_under_a_parquet_file_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow, which writes it, has words of its own for the error."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def on_a_full_disk(*arguments: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, limits[1]))
+        try:
+            write_verdicts(*arguments)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    monkeypatch.setattr("cli.grade.write_verdicts", on_a_full_disk)
+    done = run(many(20), "--out", str(tmp_path / "out.parquet"))
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == f"error: {tmp_path / 'out.parquet'}: File too large"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.parquet.partial"}
 
 
 def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Path) -> None:
