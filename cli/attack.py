@@ -86,7 +86,6 @@ def attack(
         MARKDOWN,
         PAGE,
         ROWS,
-        AttackOptions,
         AttackPlan,
         attack_caution,
         write_attacks,
@@ -101,9 +100,17 @@ def attack(
     claim(out, is_own, names=(JSON, MARKDOWN, PAGE, ROWS), sources=[data])
     in_table = table_options.read()
     examples = read_examples(data, in_table, allow_dropped, check_pictures=False)
-    options = AttackOptions(tuple(family or ()), limit, wordings, stability, search, pool, seed)
     with errors_at(str(data)):
-        plan = AttackPlan.of(examples, options)
+        plan = AttackPlan.of(
+            examples,
+            families=family or (),
+            limit=limit,
+            wordings=wordings,
+            stability=stability,
+            search=search,
+            pool=pool,
+            seed=seed,
+        )
     judge = engine_options.load_judge_or_service(run)
     errors = []
     for request in plan.requests:

@@ -10,7 +10,7 @@ import typer
 
 from cli.shared.judges import EngineOptions
 from cli.shared.measuring import Batch, KeptMeasurement, RetryFailed, by_scores_of, read_examples
-from cli.shared.options import AllowFailed, Risk, RivalOptions, command_line, with_groups
+from cli.shared.options import AllowFailed, Risk, RivalOptions, with_groups
 from cli.shared.outputs import OutFolder, claim, claim_json, output_file, own
 from cli.shared.screen import counting_bar
 from cli.shared.tables import (
@@ -176,7 +176,6 @@ def evaluate(
             report, verdicts = measurement.report(
                 judge,
                 resolved,
-                command=command_line(),
                 references={RULES_NAME: by_rules} if by_rules else {},
                 # The weights of a model on a server may not be here.
                 zero_shot=zero_shot and engine_options.engine == "tree",

@@ -163,8 +163,6 @@ def card(
                 report, verdicts = measurement.report(
                     loaded,
                     rows,
-                    command=command_line(),
-                    references={},
                     zero_shot=zero_shot,
                     dataset_sha256=hashes[name],
                     risk=risk_to_state(loaded, rows),

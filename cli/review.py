@@ -215,7 +215,7 @@ def _estimates(
             raise FieldError("id", fault, str(path))
         chance = corrections.chances.get(row.number)
         if chance is None and not is_unknown:
-            if not given[0].is_reviewed:
+            if not given[0].asked[0]:  # it has no key of a review file
                 continue  # an older label, which nobody drew the row for
             fault = f"{given[0].place} has a label and no probability; others have one"
             raise FieldError(SAMPLING_PROBABILITY, fault, str(path))

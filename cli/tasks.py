@@ -89,12 +89,13 @@ def block(description: Mapping[str, Any]) -> Iterator[str]:
     if not description["judges"]:
         facts.append(("judge", NO_JUDGE))
     for heading, text in facts:
-        indent = " " * INDENT
-        lines = textwrap.wrap(
-            text, WIDTH, subsequent_indent=indent, initial_indent=indent, break_on_hyphens=False
+        yield from textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent=f"  {heading:<{INDENT - 2}}",
+            subsequent_indent=" " * INDENT,
+            break_on_hyphens=False,
         )
-        lines[0] = f"  {heading:<{INDENT - 2}}{lines[0][INDENT:]}"
-        yield from lines
     yield f"  {'row':<{INDENT - 2}}{json.dumps(description['row'], ensure_ascii=False)}"
 
 

@@ -125,13 +125,17 @@ class Draws:
         probes = np.concatenate([self.total[None], self.resampled[:PROBES]])
         slopes = self._slopes(value, probes, range(len(self.total)))
         used = np.flatnonzero(slopes.any(axis=0)).tolist()
-        slopes_here = slopes[0]
-        error = self._errors(slopes[:1], np.ones((1, clusters)))[0]
+        influences = (self.sums[:, used] @ slopes[0, used]) ** 2
+        scale = clusters / (clusters - 1)
+        error = math.sqrt(influences.sum() * scale)
         if not error > TINY * max(1.0, abs(point)):
             return NO_INTERVAL
-        slopes, errors = self._slopes(value, self.resampled, used), np.empty(RESAMPLES)
-        for rows, weights in weight_chunks(clusters, RESAMPLES, self.seed):
-            errors[rows] = self._errors(slopes[rows], weights)
+        slopes = self._slopes(value, self.resampled, used)[:, used]
+        squares = np.zeros(RESAMPLES)
+        for drawn, weights in weight_chunks(clusters, RESAMPLES, self.seed):
+            influence = slopes @ self.sums[drawn, used].T
+            squares += np.einsum("rc,rc,rc->r", weights, influence, influence)
+        errors = np.sqrt(squares * scale)
         distance = value(self.resampled) - point
         exists = ~np.isnan(distance) & ~np.isnan(errors)
         if not exists.any():
@@ -144,8 +148,7 @@ class Draws:
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
         below, above = min(below, 0.0) * error, max(above, 0.0) * error  # it holds its value
         if is_difference:
-            squares = (self.sums @ slopes_here) ** 2
-            least = _least_quantile(squares) * error
+            least = _least_quantile(influences) * error
             below, above = min(below, -least), max(above, least)
         left_out = np.nan_to_num(value(self.total - self.sums) - point)
         squares = (left_out - left_out.mean()) ** 2
@@ -172,14 +175,6 @@ class Draws:
             unused = is_count[column] & (totals[:, column] == 0)
             slopes[:, column] = np.where(unused, 0, slope)
         return slopes
-
-    def _errors(self, slopes: Floats, weights: Floats) -> Floats:
-        """Compute standard errors ``[R]`` from slopes ``[R, S]`` and weights ``[R, C]``."""
-        used = np.flatnonzero(slopes.any(axis=0))
-        influence = slopes[:, used] @ self.sums[:, used].T
-        clusters = len(self.sums)
-        squares = np.einsum("rc,rc,rc->r", weights, influence, influence)
-        return np.asarray(np.sqrt(squares * clusters / (clusters - 1)))
 
 
 def _least_quantile(squares: Floats) -> float:

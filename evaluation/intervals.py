@@ -297,12 +297,12 @@ def cluster_weights(
 
 
 def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
-    """Yield the rows of :func:`cluster_weights` in chunks that fit in memory as floats."""
+    """Yield the columns of :func:`cluster_weights` in chunks that fit in memory as floats."""
     weights = cluster_weights(clusters, resamples, seed)
-    chunk = max(1, WEIGHTS_AT_ONCE // clusters)
-    for start in range(0, resamples, chunk):
-        rows = slice(start, min(start + chunk, resamples))
-        yield rows, weights[rows].astype(np.float64)
+    chunk = max(1, WEIGHTS_AT_ONCE // resamples)
+    for start in range(0, clusters, chunk):
+        columns = slice(start, start + chunk)
+        yield columns, weights[:, columns].astype(np.float64)
 
 
 def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
@@ -310,10 +310,11 @@ def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -
 
     All are nan when ``C < 2``, as one cluster has no spread.
     """
-    resampled = np.full((resamples, sums.shape[1]), np.nan)
-    if len(sums) >= 2:
-        for rows, weights in weight_chunks(len(sums), resamples, seed):
-            resampled[rows] = weights @ sums
+    if len(sums) < 2:
+        return np.full((resamples, sums.shape[1]), np.nan)
+    resampled = np.zeros((resamples, sums.shape[1]))
+    for columns, weights in weight_chunks(len(sums), resamples, seed):
+        resampled += weights @ sums[columns]
     return resampled
 
 

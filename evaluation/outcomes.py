@@ -19,9 +19,8 @@ from evaluation.intervals import Floats, Ints, Mask, number_clusters
 from evaluation.metrics import UNSCORED
 from judging.errors import CustosError, errors_at
 from judging.files.records import read_records, write_records
-from judging.labels import UNKNOWN, labels_option, likely_label
-from judging.tasks import get_task, labels_of, worth_under
-from judging.types import LabelledExample, Verdict, label_of
+from judging.tasks import get_task, labels_of
+from judging.types import LabelledExample, Verdict, label_of, shortened
 
 EXAMPLES = "examples.jsonl"
 VERDICTS = "verdicts.jsonl"
@@ -200,19 +199,7 @@ def load_evaluation(folder: Path) -> tuple[list[LabelledExample], list[Verdict]]
 
 
 MAX_LABELS_SHOWN = 20
-MAX_LABEL_CHARS = 40
-
-
-@dataclass
-class _Undeclared:
-    """A label that a rubric does not declare, in one column."""
-
-    field: str
-    label: str
-    rubric: str
-    declared: tuple[str, ...]
-    first_row: int
-    rows: int = 0
+MAX_LABEL_CHARS = 60
 
 
 def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -236,68 +223,31 @@ def check_labels(
 ) -> None:
     """Check that the rubric of every example declares the labels that people gave it.
 
-    The ``CustosError`` names every undeclared label with its number of rows and its first row, the
-    labels that are declared, and the option that translates the one into the other. ``source`` and
-    ``row_name``, which names an example by its index, are for it.
+    The ``CustosError`` counts the labels that are not declared, names the first row of each, and
+    says which are. ``source`` and ``row_name``, which names an example by its index, are for it.
     """
-    found: dict[tuple[str, str, str], _Undeclared] = {}
+    undeclared: dict[tuple[str, str, str], list[int]] = {}
+    declared: dict[str, tuple[str, ...]] = {}
     for index, example in enumerate(examples):
         labels = {"label": full_label(example), "second_label": example.second_label}
         for name, given in example.annotator_labels.items():
             labels[f"annotator_labels.{name}"] = given
         with errors_at(row_name(index)):
-            declared = labels_of(example)
+            known = labels_of(example)
         for field, label in labels.items():
-            if label is not None and label not in declared:
+            if label is not None and label not in known:
                 rubric = get_task(example.task).full_rubric(example)
-                entry = _Undeclared(field, label, rubric, declared, index)
-                found.setdefault((field, rubric, label), entry).rows += 1
-    if not (undeclared := list(found.values())):
+                declared[rubric] = known
+                undeclared.setdefault((field, rubric, label), []).append(index)
+    if not undeclared:
         return
-    clauses = []
-    for field, rubric in dict.fromkeys((each.field, each.rubric) for each in undeclared):
-        of_rubric = [each for each in undeclared if (each.field, each.rubric) == (field, rubric)]
-        shown = []
-        for each in of_rubric[:MAX_LABELS_SHOWN]:
-            label, rows = " ".join(each.label.split()), f"{each.rows} row{'s' * (each.rows > 1)}"
-            if len(label) > MAX_LABEL_CHARS:
-                label = f"{label[:MAX_LABEL_CHARS]}..."
-            shown.append(f"'{label}' ({rows}, the first is {row_name(each.first_row)})")
-        if len(of_rubric) > MAX_LABELS_SHOWN:
-            shown.append(f"and {len(of_rubric) - MAX_LABELS_SHOWN} other labels")
-        clauses.append(
-            f"field '{field}': {rubric} does not declare {', '.join(shown)}; "
-            f"it declares {', '.join(of_rubric[0].declared)}"
-        )
-    raise CustosError(
-        "; ".join([f"{source}: {clauses[0]}".removeprefix(": "), *clauses[1:], _remedy(undeclared)])
-    )
-
-
-def _remedy(undeclared: Sequence[_Undeclared]) -> str:
-    """Advise what to do: the option to copy, or what else translates the labels."""
-    choices: dict[str, tuple[str, ...]] = {}
-    for each in undeclared:
-        earlier = choices.get(each.label, each.declared)
-        choices[each.label] = tuple(label for label in earlier if label in each.declared)
-    typed = [each for each in undeclared if each.label.partition(";")[0] in each.declared]
-    if len(typed) == len(undeclared):
-        return "leave the error types out (field 'error_type'), or choose a task that names them"
-    is_short = len(choices) <= MAX_LABELS_SHOWN and max(map(len, choices)) <= MAX_LABEL_CHARS
-    worth: dict[str, float] = {}
-    for each in undeclared:
-        worth |= worth_under(each.rubric)
-    option = labels_option(choices, worth=worth) if is_short else None
-    if option is None:
-        return "translate them under 'labels' in a file for --mapping"
-    if f"={UNKNOWN}" not in option:
-        return f"translate them: {option}"
-    advice = f"translate them, with a declared label for each {UNKNOWN}: {option}"
-    for each in undeclared:  # a label may fit only where references form an answer set
-        task, _, rubric = each.rubric.partition("/")
-        variant, _, mode = rubric.rpartition("/")
-        if variant and mode == "any" and not likely_label(each.label, each.declared):
-            if likely_label(each.label, get_task(task).labels(f"{variant}/all")) is not None:
-                more = "with --reference-mode all there is a label for partly right answers"
-                return f"{advice}; {more}"
-    return advice
+    clauses = [
+        f"field '{field}': {rubric} does not declare '{shortened(label, MAX_LABEL_CHARS)}' "
+        f"({len(rows)} row{'s' * (len(rows) > 1)}, the first is {row_name(rows[0])})"
+        for (field, rubric, label), rows in undeclared.items()
+    ]
+    more = [f"and {len(clauses) - MAX_LABELS_SHOWN} other labels"]
+    clauses[MAX_LABELS_SHOWN:] = more if len(clauses) > MAX_LABELS_SHOWN else []
+    clauses += [f"{rubric} declares {', '.join(labels)}" for rubric, labels in declared.items()]
+    fault = f"{'; '.join(clauses)}; translate them with --labels"
+    raise CustosError(f"{source}: {fault}".removeprefix(": "))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cli.shared.review_file import (
     CORRECTED_AT,
@@ -61,20 +61,23 @@ TEXTS = (".json", ".jsonl", *DELIMITER_BY_SUFFIX)
 
 @dataclass(frozen=True)
 class Correction:
-    """Label that a person gave a row, with the cells about it."""
+    """Row of a file with corrections; texts are empty where it says nothing."""
 
+    number: int
+    """Number of the row in its file."""
     place: str
     """File and row that it stands in."""
-    example: LabelledExample | None
-    """Row with its label in our words; ``None`` where the row cannot be read."""
+    asked: tuple[str, str, str]
+    """Key, id and content, by which the row of the table is found; only review files have keys."""
     written: str
     """Label in the words of the table."""
     fields: Mapping[str, object]
     """Cells of other fields about the label."""
     who: str
     when: str
-    is_reviewed: bool
-    """True for a row of a review file."""
+    chance: float | None
+    example: LabelledExample | None = None
+    """Row of the table with this label in our words; ``None`` where that cannot be read."""
 
     @property
     def label(self) -> str:
@@ -157,19 +160,20 @@ class RowsOfTable:
                 number = next(equal[at]) if at in equal else _only(at)
                 if number is not None and row.chance is not None:
                     found.chances[number] = row.chance
-                if not row.label:
+                if not row.written:
                     found.unlabelled[path].append(row.number)
                 elif number is None:
                     found.unknown[path].append(row.number)
                 else:
                     named = {n: row.fields[n] for n in ("error_type",) if n in row.fields}
-                    labelled = {PERSONS_LABEL: row.label, **named}
-                    example, written = self._labelled(number, labelled, row.place), row.label
+                    labelled = {PERSONS_LABEL: row.written, **named}
+                    example, written = self._labelled(number, labelled, row.place), row.written
                     words = self.mapping.labels  # the label is spelt as the table does
                     if example is not None and words and not is_word_of(written, words):
                         written = in_own_words(full_label(example), words)
-                    told = row.fields, row.who or who, row.when or day, bool(row.asked[0])
-                    found.by_row[number].append(Correction(row.place, example, written, *told))
+                    given = replace(row, example=example, written=written)
+                    given = replace(given, who=row.who or who, when=row.when or day)
+                    found.by_row[number].append(given)
         return found
 
     def label_of(self, number: int) -> str:
@@ -199,21 +203,7 @@ class RowsOfTable:
         return with_our_labels(example, mapping.labels, place, mapping.columns)
 
 
-class _LabelledRow(NamedTuple):
-    """A row of a file with corrections; texts are empty where it says nothing."""
-
-    number: int
-    place: str
-    asked: tuple[str, str, str]
-    """Key, id and content, by which the row of the table is found."""
-    label: str
-    fields: Mapping[str, object]
-    who: str
-    when: str
-    chance: float | None
-
-
-def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
+def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[Correction]:
     """Yield the rows of a file with corrections; names of columns are the table's, or ours."""
     table = open_table(path, _format_of(path, mapping.text_format))
     columns = {c for _, row in table.rows() if isinstance(row, dict) for c in row}
@@ -245,7 +235,7 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
             row_id, content = example.id, content_hash(example, {})
             who = who or ", ".join(example.annotators)
             chance = example.sampling_probability
-        yield _LabelledRow(
+        yield Correction(
             number,
             table.location(number),
             (str(row.get(ROW_KEY) or ""), row_id, content),

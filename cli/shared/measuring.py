@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.shared.options import command_line
 from cli.shared.screen import counting_bar, show_skipped
 from cli.shared.tables import note_doubts
 from clients.kept_verdicts import Grader, KeptVerdict, NumberedRequest, fill_verdicts, partial_file
@@ -19,7 +20,6 @@ from data_prep.tables.examples import check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
-from evaluation.outcomes import check_labels
 from evaluation.people.annotators import EPSILON
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
@@ -54,13 +54,9 @@ def fill_showing(
     retry_failed: bool,
 ) -> None:
     """Fill a file of verdicts behind a progress bar."""
-    num = 0
     with counting_bar("grading", total) as show:
         for num in fill_verdicts(file, judge, read, batch=batch, retry_failed=retry_failed):
             show(num)
-    if num != total:
-        fault = f"{num} verdicts on {total} rows; has the input changed meanwhile?"
-        raise CustosError(f"{file.path}: {fault}")
 
 
 def show_failed(file: KeptFile[KeptVerdict]) -> None:
@@ -108,7 +104,6 @@ def read_examples(
                 "every row one of its own or none, and call a column that rows share 'group'"
             )
             raise FieldError("id", fault, row_location(data, row))
-    check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]
@@ -140,8 +135,7 @@ class KeptMeasurement:
         examples: Sequence[LabelledExample],
         *,
         zero_shot: bool,
-        references: Mapping[str, Sequence[Verdict]],
-        command: str,
+        references: Mapping[str, Sequence[Verdict]] | None = None,
         dataset_sha256: str | None,
         risk: float | None,
         seed: int,
@@ -169,7 +163,7 @@ class KeptMeasurement:
         verdicts = self._grade("verdicts", by_scores or judge, asked)
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
-        beside = dict(references)
+        beside = dict(references or {})
         if zero_shot and isinstance(judge, Judge) and judge.card is not None:
             untrained = judge.load_untrained()
             alike = PairsByScores(untrained, by_scores.paradigm) if by_scores else untrained
@@ -198,7 +192,7 @@ class KeptMeasurement:
             uncalibrated=uncalibrated_verdicts(examples, verdicts) if has_before else None,
             seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
-            command=command,
+            command=command_line(),
             references=beside,
             dataset_sha256=dataset_sha256,
             risk=risk,

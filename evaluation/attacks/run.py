@@ -329,26 +329,6 @@ def write_attacks(
 
 
 @dataclass(frozen=True)
-class AttackOptions:
-    """The families, the numbers of rows and the seed of an attack."""
-
-    families: tuple[str, ...] = ()
-    """Names of families; empty for all."""
-    limit: int | None = None
-    """Number of questions to draw; ``None`` for all."""
-    wordings: int = 1
-    """Wordings of each family to draw for each question."""
-    stability: bool = True
-    """Also check that changes that mean nothing keep the label."""
-    search: int = 0
-    """Number of wrong answers for which suffixes are searched."""
-    pool: int = 1000
-    """Number of suffixes to try for each of them."""
-    seed: int = 0
-    """Seed of all draws."""
-
-
-@dataclass(frozen=True)
 class AttackPlan:
     """All that a judge will be asked."""
 
@@ -360,8 +340,19 @@ class AttackPlan:
     seed: int
 
     @classmethod
-    def of(cls, examples: Sequence[LabelledExample], options: AttackOptions) -> AttackPlan:
-        """Plan an attack with labelled quick-score rows.
+    def of(
+        cls,
+        examples: Sequence[LabelledExample],
+        *,
+        families: Sequence[str] = (),
+        limit: int | None = None,
+        wordings: int = 1,
+        stability: bool = True,
+        search: int = 0,
+        pool: int = 1000,
+        seed: int = 0,
+    ) -> AttackPlan:
+        """Plan an attack with labelled quick-score rows; arguments as of ``custos attack``.
 
         Raise ``CustosError`` if a row is of another task, a family is unknown or fits no row, the
         pool is larger than there are suffixes, or there is no wrong answer to search with.
@@ -372,20 +363,18 @@ class AttackPlan:
                     f"row with id '{example.id}' is of task '{example.task}': the attacks are for "
                     f"quick-score judges ({TASK})"
                 )
-        if options.pool > (most := largest_pool()):
-            raise CustosError(
-                f"a pool of {options.pool:,} suffixes is too large; there are {most:,}"
-            )
-        searched = wrong_answers(examples, options.search, options.seed)
-        if options.search and not searched:
+        if pool > (most := largest_pool()):
+            raise CustosError(f"a pool of {pool:,} suffixes is too large; there are {most:,}")
+        searched = wrong_answers(examples, search, seed)
+        if search and not searched:
             raise CustosError("no row is labelled Wrong, so there is no answer to search with")
-        items = read_items(examples, limit=options.limit, seed=options.seed)
+        items = read_items(examples, limit=limit, seed=seed)
         return cls(
-            attack_rows(items, options.families, options.wordings, options.seed),
-            stability_rows(items, options.seed) if options.stability else [],
+            attack_rows(items, families, wordings, seed),
+            stability_rows(items, seed) if stability else [],
             searched,
-            suffix_pool(options.pool, options.seed) if searched else [],
-            options.seed,
+            suffix_pool(pool, seed) if searched else [],
+            seed,
         )
 
     @property

@@ -15,7 +15,6 @@ from evaluation.intervals import Mask, holm, sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, divisions, paired_difference
 from evaluation.outcomes import (
     Outcomes,
-    check_labels,
     full_label,
     gather,
     label_set,
@@ -203,7 +202,6 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
 def _read_by_id(folder: Path) -> dict[str, tuple[LabelledExample, Verdict]]:
     items: dict[str, tuple[LabelledExample, Verdict]] = {}
     examples, verdicts = load_evaluation(folder)
-    check_labels(examples, str(folder))
     for row, (example, verdict) in enumerate(zip(examples, verdicts, strict=True), 1):
         location = f"{folder} row {row}"
         if not example.id:

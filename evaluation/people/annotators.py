@@ -237,20 +237,12 @@ def measure_people(
     }
 
 
-def second_annotator(
-    examples: Sequence[LabelledExample], judge: Outcomes, seed: int = 0
-) -> dict[str, Any] | None:
-    """Measure two people and a judge against each other, where there are no more than two.
+def second_annotator(examples: Sequence[LabelledExample], judge: Outcomes) -> dict[str, Any] | None:
+    """Count with whom the judge sides where two people differ, if there are no more than two.
 
-    All figures but ``people_all`` are over the rows that have both labels and one of the judge.
-
-    Beside ``n_second`` (rows with a second label), these have ``accuracy`` and ``kappa``:
-    ``people_all`` (both people, on all rows with a second label), ``people`` (both people),
-    ``judge_first`` and ``judge_second`` (the judge and either person), ``second_minus_first`` (of
-    the judge's agreements) and ``judge_minus_second`` (the judge's agreement with the first person
-    less the second person's). ``sides_with`` says how often the judge gives the label of the
-    ``first``, of the ``second`` or of ``neither`` where the two differ. All is ``None`` without two
-    people, or without a label of the judge on a row of theirs.
+    Beside ``n_second`` (rows with a second label), ``sides_with`` says how often it gives the label
+    of the ``first``, of the ``second`` or of ``neither``. ``None`` without two people, or without a
+    label of the judge on a row of theirs.
     """
     people = gather_people(examples, judge.labels)
     if people is None or len(people.names) != 2:
@@ -259,29 +251,10 @@ def second_annotator(
     common = both & judge.scored
     if not common.any():
         return None
-    first, second = (_one_hot(people, of_person) for of_person in people.given.T)
-    labelled = _one_hot(people, judge.predicted)
-    everywhere = Sides(people.clusters[both], seed)
-    everywhere.add("people", first[both], second[both])
-    sides = Sides(people.clusters[common], seed)
-    sides.add("people", first[common], second[common])
-    sides.add("judge_first", labelled[common], first[common])
-    sides.add("judge_second", labelled[common], second[common])
-    measured = {
-        "people_all": everywhere.both("people"),
-        **{name: sides.both(name) for name in ("people", "judge_first", "judge_second")},
-        "second_minus_first": sides.differences("judge_second", "judge_first"),
-        "judge_minus_second": sides.differences("judge_first", "people"),
-    }
-    named = {
-        name: {"accuracy": figures["agreement"], "kappa": figures["kappa"]}
-        for name, figures in measured.items()
-    }
     given, predicted = people.given[common], judge.predicted[common]
     differ, with_judge = given[:, 0] != given[:, 1], given.T == predicted
     return {
         "n_second": int(both.sum()),
-        **named,
         "sides_with": {
             "first": int((differ & with_judge[0]).sum()),
             "second": int((differ & with_judge[1]).sum()),

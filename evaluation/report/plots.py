@@ -79,9 +79,7 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
             parse_math=False,
         )
         axes.set_yticks(range(len(labels)), labels, parse_math=False)
-        axes.set_xlabel("judge")
-        axes.set_ylabel("people")
-        axes.set_title(f"{counts.sum():,.0f} scored items")
+        axes.set(xlabel="judge", ylabel="people", title=f"{counts.sum():,.0f} scored items")
         figure.colorbar(image, ax=axes, label="share of the human label", shrink=0.8)
 
 
@@ -107,11 +105,8 @@ def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
             for cell in curve["bins"]
         )
         start = max(0.0, np.floor(lowest * 10 - 0.5) / 10)
-        axes.set_xlim(start, 1.01)
-        axes.set_ylim(start, 1.01)
-        axes.set_aspect("equal")
-        axes.set_xlabel("confidence in the label given")
-        axes.set_ylabel("share on which people agree")
+        axes.set(xlim=(start, 1.01), ylim=(start, 1.01), aspect="equal")
+        axes.set(xlabel="confidence in the label given", ylabel="share on which people agree")
         axes.set_title("Reliability, bins of equally many items")
         finish_axes(axes)
 
@@ -140,18 +135,16 @@ def draw_risk_coverage(
                 capsize=3,
                 label="kept, 95 % interval",
             )
-        axes.set_xlim(0, 1.01)
-        axes.set_ylim(bottom=0)
+        axes.set(xlim=(0, 1.01), title="Risk and coverage", ylabel="error among them")
         axes.set_xlabel("share of verdicts kept, the most confident first")
-        axes.set_ylabel("error among them")
-        axes.set_title("Risk and coverage")
+        axes.set_ylim(bottom=0)
         finish_axes(axes)
 
 
 def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
     """Draw the share of Correct answers per answering system, by people and by the judge."""
     names = list(ranking["answerers"])
-    heights = np.arange(len(names))
+    heights = np.arange(len(names), dtype=np.float64)
     with figure_file(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
         axes = figure.subplots()
         for side, colour, marker, offset in (
@@ -159,15 +152,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
             ("judge", ORANGE, "s", 0.13),
         ):
             shares = [ranking["answerers"][name][side] for name in names]
-            axes.errorbar(
-                np.array([share["value"] for share in shares], dtype=float),
-                heights + offset,
-                xerr=error_bars(shares),
-                fmt=marker,
-                color=colour,
-                capsize=3,
-                label=side,
-            )
+            _intervals(axes, shares, heights + offset, fmt=marker, color=colour, label=side)
         _name_rows(axes, map(_short, names))
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
@@ -207,9 +192,8 @@ def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
             star = " *" if measured["wins"] else ""
             texts.append(f"{_short(name)}{star}\n{measured['n']:,} rows")
         _name_rows(axes, texts)
-        axes.set_xlim(0, 1.01)
+        axes.set(xlim=(0, 1.01), title="Judge in place of each person; * shown to be no worse")
         axes.set_xlabel("share of rows with the label of another person, 95 % interval")
-        axes.set_title("Judge in place of each person; * shown to be no worse")
         axes.grid(alpha=0.25, axis="x")
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
@@ -239,7 +223,7 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
                 )
         _name_rows(axes, (f"{_short(name)}{' (own family)' * (name in own)}" for name in systems))
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_xlabel("bias less that on the other systems, 95 % interval")
+        axes.set(xlabel="bias less that on the other systems, 95 % interval")
         axes.set_title("Whom the judge favours")
         finish_axes(axes)
 
@@ -257,21 +241,12 @@ def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float =
             offset = 0.24 * (place - (len(shown) - 1) / 2)
             drawn = [(at, rates[name].get(part)) for at, name in enumerate(names)]
             known: Sequence[tuple[int, Any]] = [(at, rate) for at, rate in drawn if rate]
-            axes.errorbar(
-                np.array([rate["value"] for _, rate in known], dtype=float) / full,
-                np.array([at + offset for at, _ in known]),
-                xerr=error_bars([rate for _, rate in known]) / full,
-                fmt=mark,
-                color=colour,
-                capsize=4,
-                linewidth=2.5,
-                label=label,
-            )
+            places, rates_of = np.array([at for at, _ in known]), [rate for _, rate in known]
+            style: dict[str, Any] = {"fmt": mark, "color": colour, "label": label}
+            _intervals(axes, rates_of, places + offset, full, linewidth=2.5, **style)
         _name_rows(axes, map(one_line, names))
-        axes.set_ylim(len(names) - 0.45, -0.55)
-        axes.set_xlim(0, 1)
+        axes.set(ylim=(len(names) - 0.45, -0.55), xlim=(0, 1), xlabel="rate, 95 % interval")
         axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
-        axes.set_xlabel("rate, 95 % interval")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside right upper", frameon=False)
@@ -330,8 +305,7 @@ def draw_label_plan(
         axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
         axes.minorticks_off()
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("rows that people label")
-        axes.set_ylabel("95 % interval: either side of the figure")
+        axes.set(xlabel="rows that people label", ylabel="95 % interval: either side of the figure")
         finish_axes(axes)
 
 
@@ -358,6 +332,18 @@ def _short(name: str) -> str:
     """Shorten a name of a person or a system so that it leaves room for the picture."""
     name = one_line(name)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _intervals(
+    axes: Axes,
+    estimates: Sequence[Mapping[str, Any]],
+    heights: Floats,
+    full: float = 1.0,
+    **style: Any,
+) -> None:
+    """Draw values with their intervals at heights; ``full`` is what 1 is in their unit."""
+    values = np.array([estimate["value"] for estimate in estimates], dtype=float) / full
+    axes.errorbar(values, heights, xerr=error_bars(estimates) / full, capsize=3, **style)
 
 
 def error_bars(estimates: Sequence[Mapping[str, Any]]) -> Floats:

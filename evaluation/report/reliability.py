@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY
+from evaluation.correction.judged import Figure
 from evaluation.report.report import versions
 from evaluation.report.text import TEMPLATES, markdown_templates, with_interval
 from judging.errors import CustosError, FieldError
@@ -33,12 +34,8 @@ COPIED = (
 """Parts of a report that the card shows of each data set."""
 
 
-class _AttackRate(BaseModel):
+class _AttackRate(Figure):
     hits: int
-    n: int
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 class _Family(BaseModel):

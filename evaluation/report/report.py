@@ -155,7 +155,7 @@ def build_report(
             for name, rival in rivals.items()
         },
         "annotators": measure_people(examples, judge, rivals, epsilon, seed),
-        "second_annotator": second_annotator(examples, judge, seed),
+        "second_annotator": second_annotator(examples, judge),
         "answerer_ranking": rank_answerers(judge, answerers, seed),
         "favour": favour(judge, answerers, family),
         "calibration": _calibration(examples, judge, uncalibrated, labels, seed),

@@ -153,21 +153,6 @@ def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
     )
 
 
-def test_a_table_of_graders_in_plain_words() -> None:
-    def measured(value: float) -> dict[str, dict[str, float]]:
-        return {"accuracy": {"value": value, "low": value - 0.1, "high": value + 0.1}}
-
-    report = {
-        "metrics": measured(0.9),
-        "baselines": {"token_f1": measured(0.5), "containment": measured(0.8)},
-    }
-    assert demo.accuracy_table(report) == [
-        "                                        accuracy  95 % interval",
-        "the trained judge                       0.900     0.800 to 1.000",
-        "rule: a reference occurs in the answer  0.800     0.700 to 0.900",
-    ]
-
-
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
     """Make a program that the demo knows by a name."""

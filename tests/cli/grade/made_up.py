@@ -1,14 +1,12 @@
 """Rows to grade, and files of them."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from judging.types import JudgeRequest, Verdict
 from tests.serve.made_up import FakeJudge, row
 
 Run = Callable[..., Any]
-REPOSITORY = Path(__file__).parents[3]
 
 
 def many(count: int) -> list[dict[str, Any]]:

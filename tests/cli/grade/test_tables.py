@@ -2,8 +2,7 @@
 
 import csv
 import datetime
-import subprocess
-import sys
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.grade.made_up import REPOSITORY, Run, many
-from tests.cli.made_up import read_csv, read_lines, succeed, write_lines
+from cli.shared.verdicts import write_verdicts
+from tests.cli.grade.made_up import Run, many
+from tests.cli.made_up import read_csv, read_lines, succeed
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -144,36 +144,24 @@ def column_of(fields: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: [value] for name, value in fields.items()}
 
 
-FULL_DISK = """
-import resource, sys
-sys.path.insert(0, {repository!r})
-from judging.judge import Judge
-from tests.serve.made_up import FakeJudge
-from cli.main import app
-import cli.grade
-Judge.load = lambda source: FakeJudge()
-write = cli.grade.write_verdicts
-def on_a_full_disk(*arguments):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-    write(*arguments)
-cli.grade.write_verdicts = on_a_full_disk
-app()
-"""
+def test_a_full_disk_under_a_parquet_file_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow, which writes it, has words of its own for the error."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
+    def on_a_full_disk(*arguments: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, limits[1]))
+        try:
+            write_verdicts(*arguments)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-@pytest.mark.usefixtures("forking_python")
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
-def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: str) -> None:
-    write_lines(tmp_path / "in.jsonl", many(20))
-    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / name)]
-    script = FULL_DISK.format(repository=str(REPOSITORY))
-    command = [sys.executable, "-c", script, "grade", "--judge", "fake", *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    errors = [line for line in done.stderr.splitlines() if "grading" not in line]
-    assert errors == [f"error: {tmp_path / name}: File too large"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", f"{name}.partial"]
-    assert len(read_lines(tmp_path / f"{name}.partial")) == 20
+    monkeypatch.setattr("cli.grade.write_verdicts", on_a_full_disk)
+    done = run(many(20), "--out", str(tmp_path / "out.parquet"))
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == f"error: {tmp_path / 'out.parquet'}: File too large"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.parquet.partial"}
 
 
 def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Path) -> None:

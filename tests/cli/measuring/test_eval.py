@@ -94,16 +94,6 @@ def test_report_run_and_table(
         assert str(out / name) in result.stdout
 
 
-def test_calibration_is_set_beside_none(loaded: list[str], data: Path, tmp_path: Path) -> None:
-    run(data, tmp_path / "out")
-    calibration = report_of(tmp_path / "out")["calibration"]
-    confidences = {
-        stage: max(cell["confidence"] for cell in calibration[stage]["bins"])
-        for stage in ("before", "after")
-    }
-    assert confidences == pytest.approx({"before": 0.99, "after": 0.9 - 12 / 1000})
-
-
 def test_only_an_earlier_report_is_replaced(loaded: list[str], data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -232,25 +222,6 @@ def test_failed_rows_are_named_and_fail_the_command(
     assert ("error: 1 of 13 rows failed" in result.stderr) == bool(code)
 
 
-def test_rows_of_the_judges_own_training_file_are_marked(
-    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge = TrainedJudge()
-    judge.folder = tmp_path / "run"
-    judge.folder.mkdir()
-    recipe = {
-        "data": {"train": ["a.jsonl"]},
-        "provenance": {"sha256": {"a.jsonl": file_sha256(data)}},
-    }
-    (judge.folder / "recipe.yaml").write_text(json.dumps(recipe))
-    monkeypatch.setattr(Judge, "load", lambda source: judge)
-    result = run(data, tmp_path / "out", "--no-zero-shot")
-    text = "The judge was trained on this very file: the figures say nothing of new rows."
-    assert f"caution: {text}" in " ".join(result.stdout.split())
-    for name in ("report.md", "report.html"):
-        assert text in (tmp_path / "out" / name).read_text()
-
-
 def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path: Path) -> None:
     table = tmp_path / "labels.csv"
     lines = ["question,references,response,label,other,answerer"]
@@ -264,7 +235,8 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
     lines = result.stdout.splitlines()
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
     report = report_of(tmp_path / "out")
-    assert report["second_annotator"]["people"]["accuracy"]["value"] == 7 / 8
+    assert report["annotators"]["people"]["agreement"]["value"] == 7 / 8
+    assert report["second_annotator"]["sides_with"] == {"first": 1, "second": 0, "neither": 0}
     rows = (tmp_path / "out" / "disagreements.csv").read_text(encoding="utf-8-sig").splitlines()
     assert len(rows) == 2
     assert "sides_with" in rows[0]

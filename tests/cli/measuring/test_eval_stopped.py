@@ -97,19 +97,8 @@ def test_it_goes_on_and_ends_with_the_same_files(
     assert result.exit_code == 0, result.stderr
     assert [judges.trained.batches, judges.untrained.batches] == whole, "nothing graded twice"
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-
-
-def test_the_time_is_not_known_where_runs_shared_the_work(
-    judges: Judges, data: Path, tmp_path: Path
-) -> None:
-    judges.trained.stop_at = 2
-    assert run(data, tmp_path / "out").exit_code == 130
-    judges.trained.stop_at = None
-    result = run(data, tmp_path / "out")
-    assert f"{NUM_ROWS} rows on {NUM_ROWS} questions, 100.0% with a label\n" in result.stdout
     report = report_of(tmp_path / "out")
-    assert (report["seconds"], report["items_per_second"]) == (None, None)
-    assert f"({NUM_ROWS} scored).\n" in (tmp_path / "out" / "report.md").read_text()
+    assert (report["seconds"], report["items_per_second"]) == (None, None), "runs shared the work"
 
 
 @pytest.mark.parametrize("change", ["row", "judge", "risk"])
@@ -223,21 +212,6 @@ def test_it_goes_on_and_ends_with_the_same_file(
     assert scored.calls == in_one_run, "nothing is scored twice"
     assert (judge / "calibration.json").read_bytes() == whole
     assert not (judge / KEPT).exists()
-
-
-def test_scores_of_other_rows_are_not_mixed_in(judge: Path, scored: Scored, tmp_path: Path) -> None:
-    data = tmp_path / "cal.jsonl"
-    write_records(data, [example(number) for number in range(CALIBRATE_NUM_ROWS)])
-    scored.stop_at = 1
-    assert custos("calibrate", judge, "--data", data).exit_code == 130
-    scored.stop_at = None
-    write_records(
-        data, [example(number, references=("red",)) for number in range(CALIBRATE_NUM_ROWS)]
-    )
-    result = custos("calibrate", judge, "--data", data)
-    assert result.exit_code == 2
-    assert f"{judge / KEPT}: line 1 is a result on something else" in result.stderr
-    assert not (judge / "calibration.json").exists()
 
 
 @pytest.mark.parametrize(

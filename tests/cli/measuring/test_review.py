@@ -358,22 +358,6 @@ def test_drawn_rows_are_labelled_and_speak_for_all(
     assert shown["judge is right"][1] <= right <= shown["judge is right"][2]
 
 
-def test_who_stops_early_has_labelled_a_random_part(
-    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
-) -> None:
-    source, files, truth = graded
-    review(source, tmp_path / "review.csv", files, "--rows", "200")
-    whole, part = (
-        figures(estimate(source, files, labelled(tmp_path / "review.csv", truth, n)).stdout)
-        for n in (None, 80)
-    )
-    rate = np.mean([label == "Correct" for label in truth.values()])
-    for shown in (whole, part):
-        assert shown["Correct"][1] <= rate <= shown["Correct"][2]
-    widths = [shown["Correct"][2] - shown["Correct"][1] for shown in (whole, part)]
-    assert widths[0] < widths[1]
-
-
 def test_labels_that_say_nothing_of_other_rows_are_refused(
     graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,6 @@ from evaluation.attacks.rows import (
 from evaluation.attacks.run import (
     ALONE,
     FLOORS,
-    AttackOptions,
     AttackPlan,
     AttackReport,
     StabilityReport,
@@ -53,20 +53,18 @@ class RuleJudge(FakeJudge):
             )
 
 
-def run_attacks(
-    judge: Judge, examples: Sequence[LabelledExample], options: AttackOptions, command: str = ""
-) -> AttackReport:
+def run_attacks(judge: Judge, examples: Sequence[LabelledExample], **options: Any) -> AttackReport:
     """Attack a judge without keeping verdicts, as ``custos attack`` does."""
-    plan = AttackPlan.of(examples, options)
+    plan = AttackPlan.of(examples, **options)
     verdicts = list(judge.grade(plan.requests, progress=False))
     alone = [verdict for request in plan.alone for verdict in judge.grade([request])]
     search = SuffixSearch(judge.grade, plan.suffixes)
     searched = [search.attack(example) for example in plan.searched]
-    return plan.report(verdicts, alone, searched, command=command)
+    return plan.report(verdicts, alone, searched, command="custos x")
 
 
-def attacked(label: Callable[[JudgeRequest], str | None], **options: object) -> AttackReport:
-    return run_attacks(RuleJudge(label), examples(), AttackOptions(**options), command="custos x")  # type: ignore[arg-type]  # options by name
+def attacked(label: Callable[[JudgeRequest], str | None], **options: Any) -> AttackReport:
+    return run_attacks(RuleJudge(label), examples(), **options)
 
 
 def test_a_judge_that_looks_for_a_reference_is_fooled_by_denials_alone() -> None:
@@ -111,10 +109,10 @@ def test_rows_without_a_label_count_nowhere_but_as_such() -> None:
     ],
 )
 def test_what_cannot_be_attacked_is_refused(
-    rows: list[JudgeRequest], options: dict[str, object], message: str
+    rows: list[LabelledExample], options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CustosError, match=message):
-        AttackPlan.of(rows, AttackOptions(**options))  # type: ignore[arg-type]  # made by `example`
+        AttackPlan.of(rows, **options)
 
 
 def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Path) -> None:
@@ -122,10 +120,10 @@ def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Pa
         example("<script>alert(1)</script> | who?", ["<b>Ann</b>"]),
         example("Who?", ["Bob"], responses=("Cob",), label="Wrong"),
     ]
-    options = AttackOptions(wordings=9, search=1, pool=5)
+    options: dict[str, Any] = {"wordings": 9, "search": 1, "pool": 5}
     judge = RuleJudge(lambda request: "Correct")
-    report = run_attacks(judge, hostile, options)
-    plan = AttackPlan.of(hostile, options)
+    report = run_attacks(judge, hostile, **options)
+    plan = AttackPlan.of(hostile, **options)
     verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
     write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
     page, text = ((tmp_path / name).read_text() for name in ("attacks.html", "attacks.md"))
@@ -140,14 +138,14 @@ def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Pa
 def test_the_real_engine_reads_every_attack(small: str) -> None:
     judge = Judge.load(small)
     rows = [*examples()[:3], example("Who?", ["Bob"], responses=("Cob",), label="Wrong")]
-    options = AttackOptions(limit=2, search=1, pool=3)
-    report = run_attacks(judge, rows, options)
+    options: dict[str, Any] = {"limit": 2, "search": 1, "pool": 3}
+    report = run_attacks(judge, rows, **options)
     assert report.statuses == {"scored": report.n}
     assert report.judges and report.judge_names == [judge.name]
     assert report.stability is not None and report.search is not None
     assert report.stability.checks["alone"].flips.n == 2
     assert report.search.turned.n + report.search.already_correct == 1
-    again = run_attacks(judge, rows, options)
+    again = run_attacks(judge, rows, **options)
     assert again == report
 
 

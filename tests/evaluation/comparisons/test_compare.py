@@ -183,20 +183,6 @@ def test_a_better_judge_passes_and_an_equal_one_where_there_are_rows(tmp_path: P
         assert result.exit_code == status
 
 
-def test_the_interval_is_that_of_the_mean_difference() -> None:
-    """With a row to a question the bootstrap agrees with the normal interval of the mean."""
-    rng = np.random.default_rng(0)
-    first, second = rng.random(2000) < 0.8, rng.random(2000) < 0.6
-    paired = paired_accuracies(first.tolist(), second.tolist(), np.arange(2000))
-    apart = first.astype(float) - second
-    half = 1.96 * apart.std() / np.sqrt(2000)
-    difference = paired["difference"]
-    assert difference["value"] == pytest.approx(apart.mean())
-    assert difference["low"] == pytest.approx(apart.mean() - half, abs=0.004)
-    assert difference["high"] == pytest.approx(apart.mean() + half, abs=0.004)
-    assert (paired["first"]["value"], paired["n"]) == (pytest.approx(first.mean()), 2000)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "n", "low", "high"),
     [(9, 3, 10, 0.1705, 0.8090), (6, 2, 7, 0.0582, 0.8062), (10, 0, 10, 0.6075, 1.0000)],

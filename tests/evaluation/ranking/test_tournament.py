@@ -184,16 +184,6 @@ def test_kendall_is_scipys(pairs: list[tuple[int, int]]) -> None:
     assert kendall_tau_b(first, second) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def test_agreement_of_rankings() -> None:
-    names = ("p", "q", "r")
-    values = np.array([1400.0, 1500.0, 1600.0])
-    drawn = np.stack([values, values[::-1], np.full(3, np.nan)])
-    one = Ratings(names, values, drawn)
-    found = ranking_agreement(one, Ratings(names, values[::-1], drawn), 30)
-    assert (found["value"], found["low"], found["high"]) == (-1, -1, 1)
-    assert (found["n"], found["draws"]) == (3, 2)
-
-
 def test_agreement_of_rankings_by_hand() -> None:
     """Chance moves one of three models, so that it may be the last or the second."""
     moved = np.zeros((1000, 3))
