@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.build_context import ROOT
 from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import contents, times_graded, wait_for_files, write_shards
+from tests.cli.shards.measure import NUM_ROWS, NUM_SHARDS, draw, measure, write_rows
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 
@@ -20,27 +19,23 @@ pytest.importorskip("ray", reason="pip install 'ray[data]'")
 NUM_WORKERS = 2
 SECONDS = 600
 """Longest that a run may take; it is killed then."""
-
-
-def script(load: str, settings: str = "SETTINGS", num_workers: int = NUM_WORKERS) -> list[str]:
-    """A command that grades the shards in a folder, which is its first argument."""
-    code = f"""
+RUN = f"""
 import functools, sys
 from pathlib import Path
-from cli.shards import RayPool, grade_shards
-from tests.cli.shards.made_up import SETTINGS, LoggingJudge, MeasuredJudge
+from cli.shards import RayPool
+from cli.shards import grade_shards
+from tests.cli.shards.made_up import SETTINGS, LoggingJudge
 
 folder = Path(sys.argv[1])
-load = functools.partial({load})
+load = functools.partial(LoggingJudge, folder, float(sys.argv[2]))
+pool = RayPool("local", {NUM_WORKERS})
 files = f"{{folder}}/in/*.jsonl", f"{{folder}}/out/*.jsonl"
-pool = RayPool("local", {num_workers})
-grade_shards(*files, pool, load, {settings}, price=3, retry_failed=False, allow_failed=False)
+grade_shards(*files, pool, load, SETTINGS, price=3, retry_failed=False, allow_failed=False)
 """
-    return [sys.executable, "-c", code]
 
 
 def command(folder: Path, pause_s: float = 0.0) -> list[str]:
-    return [*script("LoggingJudge, folder, float(sys.argv[2])"), str(folder), str(pause_s)]
+    return [sys.executable, "-c", RUN, str(folder), str(pause_s)]
 
 
 def run_command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -128,23 +123,19 @@ def test_the_command_with_a_service(tmp_path: Path) -> None:
     assert [verdict["label"] for verdict in verdicts] == ["Wrong", "Correct", "Correct"] * 2
 
 
-def growth(sizes: list[float]) -> float:
+def growth(samples: list[tuple[float, float]]) -> float:
     """The largest size of the last quarter, as a share of that of the second quarter."""
+    sizes = [size for _, size in samples]
     quarter = len(sizes) // 4
     return max(sizes[-quarter:]) / max(sizes[quarter : 2 * quarter])
 
 
 @pytest.mark.slow
 def test_memory_is_flat(tmp_path: Path) -> None:
-    write_shards(tmp_path / "in", 100, 10_000)
-    run = script("MeasuredJudge, folder", "SETTINGS.model_copy(update={'batch': 256})", 1)
-    sizes = []
-    with subprocess.Popen([*run, str(tmp_path)], cwd=ROOT) as driver:
-        while driver.poll() is None:
-            sizes.append(psutil.Process(driver.pid).memory_info().rss / 2**20)
-            time.sleep(1)
-    assert driver.returncode == 0
-    lines = (tmp_path / "measured.log").read_text().splitlines()
-    of_worker = [float(line.split()[-1]) for line in lines]
-    assert growth(sizes) < 1.1
-    assert growth(of_worker) < 1.1
+    write_rows(tmp_path / "in")
+    figures = measure(tmp_path)
+    assert figures["rows"] == NUM_SHARDS * NUM_ROWS
+    assert growth(figures["command"]) < 1.1
+    assert growth(figures["worker"]) < 1.1
+    draw(figures, tmp_path / "memory.png")
+    assert 5_000 < (tmp_path / "memory.png").stat().st_size < 100_000

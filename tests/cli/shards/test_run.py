@@ -291,6 +291,16 @@ def test_a_bucket(tmp_path: Path, plain: Plain) -> None:
         bucket.rm("/verdicts", recursive=True)
 
 
+def test_a_row_without_a_verdict_is_in_the_record(tmp_path: Path) -> None:
+    write_shards(tmp_path, 1, 2)
+    with (tmp_path / "s0.jsonl").open("a") as file:
+        file.write("{\n")
+    [shard] = list_shards(f"{tmp_path}/s0.jsonl", f"{tmp_path}/out/*.jsonl")
+    record = grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    assert (record.statuses.total(), record.num_failed) == (3, 1)
+    assert (record.failure or "").startswith("row 3: not valid JSON")
+
+
 def shard_in(folder: Path) -> Shard:
     write_shards(folder, 1, 10)
     [shard] = list_shards(f"{folder}/*.jsonl", f"{folder}/out/*.jsonl")
