@@ -327,6 +327,10 @@ def vision_weights() -> dict[str, Tensor]:
     """Read the weights, by their names in transformers, that turn ``embedded@1`` into ``@2``."""
     from safetensors.torch import load_file
 
+    if not VISION_WEIGHTS.is_file():
+        raise CustosError(
+            f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} is missing; install custos again"
+        )
     sha256 = file_sha256(VISION_WEIGHTS)
     if sha256 != VISION_WEIGHTS_SHA256:
         raise CustosError(
@@ -379,10 +383,12 @@ def graft(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLForCondit
     embedding = weights["embed_tokens.weight"]
     new_rows = embedding.mean(0, keepdim=True).expand(len(tokenizer) - len(embedding), -1)
     weights["embed_tokens.weight"] = torch.cat([embedding, new_rows])
-    tower = model.model.language_model
-    names = [name for name in tower.state_dict() if name.endswith("_proj.bias")]
-    weights |= {name: torch.zeros_like(tower.get_parameter(name)) for name in names}
-    tower.load_state_dict(weights)
+    missing, unexpected = model.model.language_model.load_state_dict(weights, strict=False)
+    if unexpected or any(not name.endswith("_proj.bias") for name in missing):
+        raise RuntimeError(f"graft does not fit: missing {missing}, unexpected {unexpected}")
+    with torch.no_grad():
+        for name in missing:
+            model.model.language_model.get_parameter(name).zero_()
     model.tie_weights()
     return model.eval()
 

@@ -327,7 +327,7 @@ def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> 
             assert f"{accuracy['value']:.3f}" in text_shown
             assert f"[{accuracy['low']:.3f}" in text_shown
     assert line.startswith("qs hieval-qs")
-    assert "correction 0.068" in " ".join(line.split())  # its worst attack
+    assert "restated question 0.051" in " ".join(line.split())  # its worst attack
 
 
 def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
