@@ -171,8 +171,13 @@ class RowsOfTable:
                     words = self.mapping.labels  # the label is spelt as the table does
                     if example is not None and words and not is_word_of(written, words):
                         written = in_own_words(full_label(example), words)
-                    given = replace(row, example=example, written=written)
-                    given = replace(given, who=row.who or who, when=row.when or day)
+                    given = replace(
+                        row,
+                        example=example,
+                        written=written,
+                        who=row.who or who,
+                        when=row.when or day,
+                    )
                     found.by_row[number].append(given)
         return found
 

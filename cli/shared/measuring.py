@@ -54,9 +54,13 @@ def fill_showing(
     retry_failed: bool,
 ) -> None:
     """Fill a file of verdicts behind a progress bar."""
+    num = 0
     with counting_bar("grading", total) as show:
         for num in fill_verdicts(file, judge, read, batch=batch, retry_failed=retry_failed):
             show(num)
+    if num != total:
+        fault = f"{num} verdicts on {total} rows; has the input changed meanwhile?"
+        raise CustosError(f"{file.path}: {fault}")
 
 
 def show_failed(file: KeptFile[KeptVerdict]) -> None:

@@ -97,9 +97,10 @@ class JudgeCard(BaseModel):
         return cls.for_rubrics(backbone, tasks, response_budget)
 
     def going_on_from(self, earlier: JudgeCard) -> JudgeCard:
-        """Add what the judge that training started from was trained for, on the same backbone.
+        """Add the rubrics, with their modes, of the judge that training started from.
 
-        That are further rubrics of the same tasks, its own first, with their modes.
+        Only those of this card's tasks are added, before the card's own. The card stays as it is
+        if the two judges' backbones differ.
         """
         on = (earlier.backbone, earlier.backbone_version)
         if on != (self.backbone, self.backbone_version):

@@ -55,7 +55,7 @@ class OrderedPrompt:
     request_index: int
     order: Literal["given", "swapped"]
     request: JudgeRequest
-    """As it is shown: with the responses in this order, and so named in a given critique."""
+    """The request with its responses in this order; a given critique names them accordingly."""
     prompt: EncodedPrompt
 
 

@@ -69,7 +69,8 @@ _EITHER_WAY = re.compile(
     r"|(?<![是有能会可要])[不没]|\bn['’]|\b(?:what|which|how|yes|ja|sí|oui|nein|non)\b|什么",
     re.IGNORECASE,
 )
-"""In a question after which yes may mean no, or be a word or a name that is asked for."""
+"""Words in a question that leave open what a bare yes says: it may mean no, or be the very
+word that is asked for."""
 _LONGEST_YES_NO = 20
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
