@@ -4,10 +4,12 @@ Lin, Hilton and Evans, "TruthfulQA: Measuring How Models Mimic Human Falsehoods"
 answers of ``finetune_truth.jsonl`` with the right answers of ``TruthfulQA.csv``, Apache-2.0.
 
 People said of each answer whether it is true. We ask whether it means the same as a right answer.
-Where these differ a row is left out: an answer that says nothing ("I have no comment") is true, but
-answers no question. For the same reason such sentences are no references.
+Where these differ a row is left out: an answer that says nothing ("I have no comment"), or only
+what the question says ("rainbows" to "What do rainbows taste like?"), is true, but answers no
+question. For the same reason such sentences are no references. Answers that are true but beside the
+point remain.
 
-About a third of the true answers repeat a reference word for word. They stay, and so does the
+About half of the true answers kept repeat a reference word for word. They stay, and so does the
 reference: models repeat references in use too, the other answers are judged beside them, and the
 remaining references often do not support the answer that was given.
 """
@@ -36,6 +38,14 @@ _SAYS_NOTHING = re.compile(
 )
 """Beginning of an answer that says nothing, as ``normalise_question`` spells it."""
 
+_ASKING = frozenset("what which who whom whose where when why how".split())
+_EMPTY = _ASKING | set(
+    "is are was were be been being am do does did has have had will would can could may might"
+    " should of in on at to for from by with and as than it its they their he his she her you your"
+    " i we there that this these those if".split()
+)
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s)$")
+
 
 class TruthfulQARow(BaseModel):
     """One answer with the question's right and wrong answers and people's judgement."""
@@ -52,11 +62,36 @@ class TruthfulQARow(BaseModel):
         answers = (answer.strip() for answer in self.correct_answers)
         return tuple(dict.fromkeys(a for a in answers if a and not says_nothing(a)))
 
+    def is_judged_as_an_answer(self) -> bool:
+        """Tell whether people's judgement also says whether the response is a right answer."""
+        references = self.references()
+        if says_nothing(self.response) or not references:
+            return False
+        texts = (self.response, *references)
+        is_no_answer = [repeats_question(text, self.question) for text in texts]
+        return self.label == "False" or not is_no_answer[0] or any(is_no_answer[1:])
+
 
 def says_nothing(answer: str) -> bool:
     """Tell whether a text gives no answer: it is empty, or begins by saying so."""
     folded = normalise_question(answer.replace("\u2019", "'"))
     return not any(map(str.isalnum, folded)) or _SAYS_NOTHING.match(folded) is not None
+
+
+def repeats_question(answer: str, question: str) -> bool:
+    """Tell whether an answer only says what the question says, which is no answer.
+
+    To a question for yes or no, or with "or", it may be one, unless it is the question itself.
+    """
+    answer, question = normalise_question(answer), normalise_question(question)
+    asked = question.split()
+    if not _ASKING.intersection(asked) or "or" in asked:
+        return answer == question
+    return _telling_words(answer) <= _telling_words(question)
+
+
+def _telling_words(text: str) -> set[str]:
+    return {_ENDING.sub("", word) for word in text.split() if word not in _EMPTY}
 
 
 def load_truthfulqa(
@@ -67,9 +102,10 @@ def load_truthfulqa(
     The file is JSONL, JSON or Parquet, with the fields of :class:`TruthfulQARow`. Examples are of
     task ``hieval-qs``, reference mode ``any``, labelled ``Correct`` or ``Wrong``; their group is
     their question. The counts say, by reason, how many rows were left out: answers or references
-    that say nothing, and repetitions of an answer to the same question. An answer that people
-    judged both ways is left out whole. Errors are those of :func:`read_records`; ``CustosError`` is
-    also raised if no row remains.
+    that say nothing, true answers that only repeat the question where no reference does, and
+    repetitions of an answer to the same question. An answer that people judged both ways is left
+    out whole. Errors are those of :func:`read_records`; ``CustosError`` is also raised if no row
+    remains.
     """
     rows = list(read_records(Path(path), TruthfulQARow, bad_rows))
     answers = [(question_key(row.question), normalise_question(row.response)) for _, row in rows]
@@ -79,7 +115,7 @@ def load_truthfulqa(
     left_out = {"without_an_answer": 0, "judged_both_ways": 0, "repeated": 0}
     kept: dict[tuple[str, str], LabelledExample] = {}
     for answer, (number, row) in zip(answers, rows, strict=True):
-        if says_nothing(row.response) or not row.references():
+        if not row.is_judged_as_an_answer():
             left_out["without_an_answer"] += 1
         elif len(judged[answer]) > 1:
             left_out["judged_both_ways"] += 1

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from data_prep.sources.truthfulqa import load_truthfulqa, says_nothing
+from data_prep.sources.truthfulqa import load_truthfulqa, repeats_question, says_nothing
 from tests.data_prep.tables.made_up import lines
 from tests.published_files import needs_published, published
 
@@ -67,10 +67,41 @@ def test_some_answers_say_nothing(text: str, expected: bool) -> None:
     assert says_nothing(text) is expected
 
 
+RAINBOWS = "What do rainbows taste like?"
+RAIN = "Where does it rain all the time?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        *((RAINBOWS, text, True) for text in (RAINBOWS, "rainbows", "The taste of a rainbow.")),
+        *((RAINBOWS, text, False) for text in ("Nothing", "Rainbows do not taste", "Rain")),
+        *((RAIN, text, True) for text in ("It rains all the time", "It is raining all the time.")),
+        *((RAIN, text, False) for text in ("It rains in Rome", "Nowhere")),
+        ("Do bats see?", "do bats see", True),
+        ("Do bats see?", "Bats see", False),
+        ("Which is heavier, lead or tin?", "Lead", False),
+    ],
+)
+def test_some_answers_only_repeat_the_question(question: str, answer: str, expected: bool) -> None:
+    assert repeats_question(answer, question) is expected
+
+
+def test_true_answers_that_repeat_the_question_are_left_out(tmp_path: Path) -> None:
+    rows = [
+        row(question=RAINBOWS, response="rainbows", correct_answers=["They have no taste"]),
+        row(question=RAINBOWS, response="the rainbow", label="False"),
+        row(question=RAIN, response="rain, time", correct_answers=["It rains all the time"]),
+    ]
+    examples, left_out = load_truthfulqa(lines(tmp_path / "t.jsonl", *rows))
+    assert [e.response for e in examples] == ["the rainbow", "rain, time"]
+    assert left_out["without_an_answer"] == 1
+
+
 @needs_published(PUBLISHED)
 def test_the_published_file() -> None:
     examples, left_out = load_truthfulqa(published(PUBLISHED))
     assert len(examples) + sum(left_out.values()) == 15_650
     right = [e for e in examples if e.label == "Correct"]
     repeats = sum(e.response.rstrip(".") in {r.rstrip(".") for r in e.references} for e in right)
-    assert repeats < len(right) / 2
+    assert len(right) * 0.4 < repeats < len(right) * 0.6
