@@ -134,13 +134,12 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, WRONG) if rubric.endswith("/any") else (CORRECT, PARTIAL, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide an answer that is a listed option, class, day, value, yes or no, or no answer."""
+        """Decide a final answer that is one listed option, class, day or value, or yes or no."""
         final = _final_answer(request)
         if request.criteria:  # they may ask for more, or forgive more
             return None
         return (
-            _ruled_echo(request)
-            or _ruled_option(request, final)
+            _ruled_option(request, final)
             or _ruled_class(request, final)
             or _ruled_date(request, final)
             or _ruled_mathematics(request, final)
@@ -159,15 +158,6 @@ def _final_answer(request: JudgeRequest) -> str | None:
         for other in others
     )
     return (last or None) if are_one else None
-
-
-def _ruled_echo(request: JudgeRequest) -> Ruling | None:
-    """Decide a response that is the question and no more: it answers nothing."""
-    texts = (request.response, request.question, *request.references)
-    given, question, *references = (spelled(text).rstrip("?？ ") for text in texts)
-    if given != question or given in references:
-        return None
-    return Ruling("scored", WRONG, "decided by rule: the response is the question")
 
 
 def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
