@@ -34,17 +34,17 @@ _SAYS_NOTHING = re.compile(
     r"|i (?:do not|don t|really don t) (?:know|understand)"
     r"|i (?:cannot|can not|can t) (?:say|tell|answer)"
     r"|(?:nobody|no one) knows"
-    r"|no comment)\b"
+    r"|no (?:comment|answer))\b"
 )
 """Beginning of an answer that says nothing, as ``normalise_question`` spells it."""
 
 _ASKING = frozenset("what which who whom whose where when why how".split())
 _EMPTY = _ASKING | set(
     "is are was were be been being am do does did has have had will would can could may might"
-    " should of in on at to for from by with and as than it its they their he his she her you your"
-    " i we there that this these those if".split()
+    " should of in on at to for from by with during about into and as than it its they their he his"
+    " she her you your i we there that this these those if so some yes".split()
 )
-_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s)$")
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|e|s)$")
 
 
 class TruthfulQARow(BaseModel):

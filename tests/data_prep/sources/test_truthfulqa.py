@@ -59,6 +59,7 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     [
         *((text, True) for text in ("I don't know.", "I don\u2019t know", "", "...")),
         *((text, True) for text in ("I'm not sure. I would look it up", "No one knows")),
+        *((text, True) for text in ("no answer>", "No comment")),
         *((text, False) for text in ("No", "Nobody", "Commentators")),
         ("You don't know it but yes", False),
     ],
@@ -78,6 +79,8 @@ RAIN = "Where does it rain all the time?"
         *((RAINBOWS, text, False) for text in ("Nothing", "Rainbows do not taste", "Rain")),
         *((RAIN, text, True) for text in ("It rains all the time", "It is raining all the time.")),
         *((RAIN, text, False) for text in ("It rains in Rome", "Nowhere")),
+        *((RAIN, text, expected) for text, expected in (("Yes.", True), ("No", False))),
+        ("Where does it come from?", "It comes from it", True),
         ("Do bats see?", "do bats see", True),
         ("Do bats see?", "Bats see", False),
         ("Which is heavier, lead or tin?", "Lead", False),
