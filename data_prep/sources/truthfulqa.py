@@ -44,6 +44,7 @@ _EMPTY = _ASKING | set(
     " should of in on at to for from by with during about into and as than it its they their he his"
     " she her you your i we there that this these those if so some yes".split()
 )
+"""Words that say nothing beyond a question that asks for something, as "yes" does there."""
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|e|s)$")
 
 
@@ -67,9 +68,9 @@ class TruthfulQARow(BaseModel):
         references = self.references()
         if says_nothing(self.response) or not references:
             return False
-        texts = (self.response, *references)
-        is_no_answer = [repeats_question(text, self.question) for text in texts]
-        return self.label == "False" or not is_no_answer[0] or any(is_no_answer[1:])
+        if self.label == "False" or not repeats_question(self.response, self.question):
+            return True
+        return any(repeats_question(reference, self.question) for reference in references)
 
 
 def says_nothing(answer: str) -> bool:
@@ -81,7 +82,8 @@ def says_nothing(answer: str) -> bool:
 def repeats_question(answer: str, question: str) -> bool:
     """Tell whether an answer only says what the question says, which is no answer.
 
-    To a question for yes or no, or with "or", it may be one, unless it is the question itself.
+    After a question for yes or no, or one with "or", only the question itself counts as that:
+    "Bats see" answers "Do bats see?".
     """
     answer, question = normalise_question(answer), normalise_question(question)
     asked = question.split()
@@ -91,6 +93,7 @@ def repeats_question(answer: str, question: str) -> bool:
 
 
 def _telling_words(text: str) -> set[str]:
+    """Return the words that say something, without their endings."""
     return {_ENDING.sub("", word) for word in text.split() if word not in _EMPTY}
 
 
