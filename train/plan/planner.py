@@ -183,9 +183,10 @@ GIB = 2**30
 RESERVE = {True: GIB, False: GIB // 2}
 """Bytes that a process takes beside its tensors, on a GPU (CUDA's context and libraries) and on a
 CPU (Python and its libraries)."""
-GAPS = 0.3
+GAPS = {True: 0.3, False: 0.9}
 """On a CPU, the share that the C library keeps beside what a step makes of its rows: gaps between
-tensors. Measured .25 to .37 of it in processes of two backbones, with rows of 140 to 360 tokens."""
+tensors. Measured in processes of two backbones, with rows of 140 to 360 tokens: .25 to .37 of it in
+bfloat16, .85 to 1.01 in float32."""
 MEMORY_OF_GPU = 78.0
 """GiB of an H100 for tensors and :data:`RESERVE`: it has 79.6, and the driver takes a part."""
 SHARE_TO_FILL = 0.9
@@ -245,12 +246,36 @@ class RunPlan:
         """Count the rows of one forward pass of a process, if all are as long as the longest."""
         return self._most_rows(self.recipe.optim.token_budget)
 
+    @property
+    def _share(self) -> int:
+        """Count the rows of a step that one process gets, rounded up as ``cut_step`` does."""
+        return -(-self.recipe.optim.batch_size // max(1, self.hardware.gpus))
+
+    @property
+    def _widest(self) -> RowSize:
+        """Compute the longest row as a forward pass holds it.
+
+        Rows that share a model read their own instruction.
+        """
+        row = self.longest
+        if not self.hardware.shared:
+            return row
+        return replace(row, instruction=0, tokens=row.tokens + row.instruction)
+
     def _most_rows(self, token_budget: int) -> int:
-        optim, row, hardware = self.recipe.optim, self.longest, self.hardware
-        # Rows that share a model read their own instruction.
-        width = row.length + row.prompts * row.instruction * hardware.shared
-        share = -(-optim.batch_size // max(1, hardware.gpus))  # rounded up, as cut_step does
-        return max(1, min(token_budget // width, share))
+        return max(1, min(token_budget // self._widest.length, self._share))
+
+    def _fullest(self, token_budget: int) -> RowSize:
+        """Compute the largest micro-batch: as many of the longest rows as it holds.
+
+        If more tokens fit in, it is one row more, all of them shorter.
+        """
+        row, count = self._widest, self._most_rows(token_budget)
+        if count < self._share and count * row.length < token_budget:
+            count += 1
+            shorter = max(1, token_budget // (count * row.prompts) - len(row.tree.node_tokens))
+            row = replace(row, tokens=shorter, patches=row.patches * shorter // row.tokens)
+        return replace(row, prompts=count * row.prompts)
 
     @property
     def tokens_per_step(self) -> int:
@@ -319,27 +344,25 @@ class RunPlan:
         """Count the memory of a step."""
         if not self.checkpointing:
             return self.without_checkpointing
-        return self._needs(self.micro_batch, checkpointing=True)
+        return self._needs(self.recipe.optim.token_budget, checkpointing=True)
 
     @cached_property
     def without_checkpointing(self) -> StepMemory:
         """Count the memory of a step that keeps all activations."""
-        return self._needs(self.micro_batch, checkpointing=False)
+        return self._needs(self.recipe.optim.token_budget, checkpointing=False)
 
     @property
     def fits(self) -> bool:
         """Tell whether the memory is enough."""
         return self.memory.total <= self.hardware.bytes
 
-    def _needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
-        """Count the memory of the longest rows in one micro-batch."""
-        row, hardware = self.longest, self.hardware
-        if hardware.shared:  # each reads its own instruction
-            row = replace(row, instruction=0, tokens=row.tokens + row.instruction)
+    def _needs(self, token_budget: int, checkpointing: bool) -> StepMemory:
+        """Count the memory of the largest micro-batch within a budget of tokens."""
+        hardware = self.hardware
         memory = step_memory(
             self.config,
             self.recipe.with_checkpointing(checkpointing),
-            replace(row, prompts=micro_batch * row.prompts),
+            self._fullest(token_budget),
             is_text=self.is_text,
             bf16=self._is_bfloat16,
             gpu=hardware.gpus > 0,
@@ -349,7 +372,7 @@ class RunPlan:
             memory,
             reserve=RESERVE[hardware.gpus > 0],
             buckets=memory.gradients if hardware.gpus > 1 and not hardware.shared else 0,
-            gaps=0 if hardware.gpus else round(GAPS * memory.of_rows),
+            gaps=0 if hardware.gpus else round(GAPS[self._is_bfloat16] * memory.of_rows),
         )
 
     @cached_property
@@ -360,8 +383,8 @@ class RunPlan:
         limit, fixed = f"{self.hardware.memory:g} GiB", self.memory.total - self.memory.of_rows
         fixed -= self.memory.gaps
         if fixed < self.hardware.bytes:
-            for keys, micro_batch, checkpointing in self._changes(fixed):
-                changed = self._needs(micro_batch, checkpointing).total
+            for keys, token_budget, checkpointing in self._changes(fixed):
+                changed = self._needs(token_budget, checkpointing).total
                 if changed <= self.hardware.bytes:
                     return f"set {keys}: {in_gib(changed)} of {limit}"
         needing = "weights need" if fixed > self.hardware.bytes else "a single row needs"
@@ -382,19 +405,20 @@ class RunPlan:
         ``fixed`` are the bytes that do not depend on the rows.
         """
         share = (self.hardware.bytes - fixed) / (self.memory.total - fixed)
-        smaller: dict[int, int] = {}  # the largest of halved budgets, by the rows that it allows
-        for n in range(1, 20):
-            if half := self.recipe.optim.token_budget >> n:
-                smaller.setdefault(self._most_rows(half), half)
-        estimated = [n for n in smaller if n <= share * self.micro_batch and n < self.micro_batch]
-        for size in dict.fromkeys([*estimated[:1], *[n for n in smaller if n == 1]]):
-            if size < self.micro_batch:
-                yield f"optim.token_budget={smaller[size]}", size, self.checkpointing
+        row, budget = self._widest.length, self.recipe.optim.token_budget
+        full = max(row, min(budget, self._share * row))
+        halves = [budget]
+        while halves[-1] > row:  # with a budget of no more, a row is alone
+            halves.append(halves[-1] // 2)
+        smaller = [half for half in halves if half < full]
+        fitting = [half for half in smaller if half <= share * full]
+        for half in dict.fromkeys([*fitting[:1], *smaller[-1:]]):
+            yield f"optim.token_budget={half}", half, self.checkpointing
         if not self.checkpointing:
             key = "run.gradient_checkpointing=true"
-            yield key, self.micro_batch, True
-            if 1 in smaller:
-                yield f"{key} optim.token_budget={smaller[1]}", 1, True
+            yield key, budget, True
+            for half in smaller[-1:]:
+                yield f"{key} optim.token_budget={half}", half, True
 
 
 def in_gib(size: float) -> str:

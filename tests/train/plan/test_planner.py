@@ -9,7 +9,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from judging.models.backbones import Backbone, empty_model
+from judging.models.backbones import Backbone, empty_model, load_backbone
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
@@ -29,6 +29,8 @@ from train.plan import planner
 from train.plan.planner import (
     GIB,
     SHARE_TO_FILL,
+    Hardware,
+    RunPlan,
     decide_checkpointing,
     largest_rows,
     longest,
@@ -167,6 +169,25 @@ def test_a_tiny_step_takes_what_was_planned(
     settings = recipe(tmp_path / "run", run__gradient_checkpointing=checkpointing)
     planned, measured = _planned_and_measured(settings, tiny_folder, long_rows(8), tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)
+
+
+def test_two_rows_that_fit_where_the_longest_is_alone_are_planned(
+    tiny_folder: str, tmp_path: Path
+) -> None:
+    shorter, longest_row = long_rows(4, 150), long_rows(5, 210)[4]
+    rows = [*shorter, longest_row]
+    widths = encoded(load_backbone(tiny_folder, dtype="float32"), rows).widths()
+    budget = 2 * int(max(widths[:4]))
+    assert widths[4] < budget < 1.6 * widths[4]
+    settings = recipe(tmp_path / "run", optim__token_budget=budget)
+    learner = trainer(settings, tiny_folder, rows, rows[:2])
+    config = learner.rows.train.encoder.backbone.model.config
+    sizes = largest_rows(learner.rows.train, settings, config)
+    plan = RunPlan(settings, False, config, sizes, Hardware(0, 1.0))
+    passes = [rows for step in learner.plan.epoch(0) for rows in step]
+    assert max(map(len, passes)) == 2
+    measured = max(peak_of_step(learner, [each], tmp_path) for each in passes)
+    assert plan.without_checkpointing.tensors == pytest.approx(measured, rel=0.15)
 
 
 def test_dora_and_a_trained_merger_take_what_was_planned(small: str, tmp_path: Path) -> None:
