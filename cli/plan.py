@@ -168,7 +168,7 @@ def _as_text(plan: RunPlan) -> str:
             )
         facts.append(("rows a GPU", share))
     facts += [
-        ("micro-batch", f"{plan.micro_batch} of the longest rows, or more that are shorter"),
+        ("micro-batch", f"{plan.micro_batch} of the longest rows"),
         ("checkpointing", f"{'on' if plan.checkpointing else 'off'}{reason}"),
         ("attention", plan.attention),
         ("tokens a step", f"{plan.tokens_per_step:,}"),

@@ -265,17 +265,24 @@ class RunPlan:
     def _most_rows(self, token_budget: int) -> int:
         return max(1, min(token_budget // self._widest.length, self._share))
 
-    def _fullest(self, token_budget: int) -> RowSize:
-        """Compute the largest micro-batch: as many of the longest rows as it holds.
+    def _largest(self, token_budget: int) -> Iterator[RowSize]:
+        """Yield the micro-batches that may take most memory within a budget of tokens.
 
-        If more tokens fit in, it is one row more, all of them shorter.
+        They are as many of the longest rows as it holds and, if more tokens fit in, one row more,
+        all of them shorter. On a CPU either can be the larger one: its attention keeps more for a
+        long row than for two halves.
         """
         row, count = self._widest, self._most_rows(token_budget)
+        yield replace(row, prompts=count * row.prompts)
         if count < self._share and count * row.length < token_budget:
-            count += 1
-            shorter = max(1, token_budget // (count * row.prompts) - len(row.tree.node_tokens))
-            row = replace(row, tokens=shorter, patches=row.patches * shorter // row.tokens)
-        return replace(row, prompts=count * row.prompts)
+            prompts = (count + 1) * row.prompts
+            shorter = token_budget // prompts - len(row.tree.node_tokens)
+            patches = 0
+            if row.patches:  # a token of a picture is a square of them
+                square = self.config.vision_config.spatial_merge_size**2
+                patches = min(row.patches, shorter * square)
+            if shorter > 0:
+                yield replace(row, tokens=shorter, patches=patches, prompts=prompts)
 
     @property
     def tokens_per_step(self) -> int:
@@ -358,15 +365,22 @@ class RunPlan:
 
     def _needs(self, token_budget: int, checkpointing: bool) -> StepMemory:
         """Count the memory of the largest micro-batch within a budget of tokens."""
-        hardware = self.hardware
-        memory = step_memory(
-            self.config,
-            self.recipe.with_checkpointing(checkpointing),
-            self._fullest(token_budget),
-            is_text=self.is_text,
-            bf16=self._is_bfloat16,
-            gpu=hardware.gpus > 0,
-            sharers=hardware.gpus if hardware.shared else 1,
+        hardware, recipe = self.hardware, self.recipe.with_checkpointing(checkpointing)
+        sharers = hardware.gpus if hardware.shared else 1
+        memory = max(
+            (
+                step_memory(
+                    self.config,
+                    recipe,
+                    size,
+                    is_text=self.is_text,
+                    bf16=self._is_bfloat16,
+                    gpu=hardware.gpus > 0,
+                    sharers=sharers,
+                )
+                for size in self._largest(token_budget)
+            ),
+            key=lambda each: each.total,
         )
         return replace(
             memory,
@@ -410,7 +424,7 @@ class RunPlan:
         halves = [budget]
         while halves[-1] > row:  # with a budget of no more, a row is alone
             halves.append(halves[-1] // 2)
-        smaller = [half for half in halves if half < full]
+        smaller = [half for half in halves[1:] if half < full]
         fitting = [half for half in smaller if half <= share * full]
         for half in dict.fromkeys([*fitting[:1], *smaller[-1:]]):
             yield f"optim.token_budget={half}", half, self.checkpointing

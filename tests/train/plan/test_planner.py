@@ -190,6 +190,42 @@ def test_two_rows_that_fit_where_the_longest_is_alone_are_planned(
     assert plan.without_checkpointing.tensors == pytest.approx(measured, rel=0.15)
 
 
+@pytest.mark.parametrize("tokens", [400, 1000])
+def test_a_budget_that_fits_no_further_row_never_needs_less(small: str, tokens: int) -> None:
+    """One long row may keep more than two halves: attention of a CPU pairs a row's tokens."""
+    keys = [f"backbone={small}", "optim.batch_size=8", "run.gradient_checkpointing=false"]
+    least, more = (
+        plan_run(
+            "embedded/mine",
+            [*keys, f"optim.token_budget={budget}", "adapter.init=null"],
+            gpus=0,
+            memory=8,
+            rate=None,
+            tokens_per_row=tokens,
+            num_rows=100,
+        )
+        for budget in (tokens - 1, tokens + 24)
+    )
+    assert least.micro_batch == more.micro_batch == 1
+    assert more.memory.total >= least.memory.total
+
+
+def test_a_budget_for_two_smaller_pictures_is_planned(small: str) -> None:
+    """A trained merger takes squares of patches."""
+    plan = plan_run(
+        "hieval_stage1",
+        [f"backbone={small}", "adapter.merger=true", "optim.token_budget=300"],
+        gpus=1,
+        memory=80,
+        rate=None,
+        tokens_per_row=200,
+        pixels_per_row=640_000,
+        num_rows=100,
+    )
+    assert plan.micro_batch == 1 and plan.fits
+    assert plan.memory.pictures > 0
+
+
 def test_dora_and_a_trained_merger_take_what_was_planned(small: str, tmp_path: Path) -> None:
     rows = long_rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
     settings = recipe(tmp_path / "run", adapter__dora=True, adapter__merger=True)
