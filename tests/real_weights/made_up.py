@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "charts": ("--rows", "40"),
     "pairs": ("--rows", "60"),
     "benchmark-answers": ("--rows", "200"),
+    "criterion": ("--rows", "60"),
     "hard": ("--source", "synthetic", "--kind", "options"),
 }
 """Makers of rows, and what each is told."""
@@ -44,6 +45,7 @@ SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
     "truthful-critique-score": ("pairs/scores/train.jsonl", {"mode": "score"}),
     "truthful-reward": ("pairs/scores/train.jsonl", {"mode": "score"}),
     "truthful-option": ("hard/train.jsonl", {"variant": "stated"}),
+    "criterion": ("criterion/train.jsonl", {}),
     "charthal": ("benchmark-answers/train.jsonl", {}),
     "simplevqa": ("benchmark-answers/train.jsonl", {}),
     "chartom-fact": ("benchmark-answers/train.jsonl", {}),

@@ -186,7 +186,7 @@ CPU (Python and its libraries)."""
 GAPS = {True: 0.3, False: 0.9}
 """On a CPU, the share that the C library keeps beside what a step makes of its rows: gaps between
 tensors. Measured in processes of two backbones, with rows of 140 to 360 tokens: .25 to .37 of it in
-bfloat16, .85 to 1.01 in float32."""
+bfloat16, .65 to 1.01 in float32."""
 MEMORY_OF_GPU = 78.0
 """GiB of an H100 for tensors and :data:`RESERVE`: it has 79.6, and the driver takes a part."""
 SHARE_TO_FILL = 0.9
