@@ -184,9 +184,9 @@ RESERVE = {True: GIB, False: GIB // 2}
 """Bytes that a process takes beside its tensors, on a GPU (CUDA's context and libraries) and on a
 CPU (Python and its libraries)."""
 GAPS = {True: 0.3, False: 0.9}
-"""On a CPU, the share that the C library keeps beside what a step makes of its rows: gaps between
-tensors. Measured in processes of two backbones, with rows of 140 to 360 tokens: .25 to .37 of it in
-bfloat16, .65 to 1.01 in float32."""
+"""On a CPU, by whether it computes in bfloat16: the share that the C library keeps beside what a
+step makes of its rows, gaps between tensors. Measured in processes of two backbones, with rows of
+140 to 360 tokens: .25 to .37 of it in bfloat16, .65 to 1.01 in float32."""
 MEMORY_OF_GPU = 78.0
 """GiB of an H100 for tensors and :data:`RESERVE`: it has 79.6, and the driver takes a part."""
 SHARE_TO_FILL = 0.9
@@ -268,9 +268,9 @@ class RunPlan:
     def _largest(self, token_budget: int) -> Iterator[RowSize]:
         """Yield the micro-batches that may take most memory within a budget of tokens.
 
-        They are as many of the longest rows as it holds and, if more tokens fit in, one row more,
-        all of them shorter. On a CPU either can be the larger one: its attention keeps more for a
-        long row than for two halves.
+        One has as many of the longest rows as fit. If that leaves tokens, another has one row more,
+        all shorter, and uses them all. On a CPU either can take more: its attention keeps more for
+        one long row than for two halves of it.
         """
         row, count = self._widest, self._most_rows(token_budget)
         yield replace(row, prompts=count * row.prompts)
@@ -278,7 +278,7 @@ class RunPlan:
             prompts = (count + 1) * row.prompts
             shorter = token_budget // prompts - len(row.tree.node_tokens)
             patches = 0
-            if row.patches:  # a token of a picture is a square of them
+            if row.patches:  # a picture's token covers a square of patches
                 square = self.config.vision_config.spatial_merge_size**2
                 patches = min(row.patches, shorter * square)
             if shorter > 0:
