@@ -23,6 +23,7 @@ from cli.shared.verdicts import cell_text
 from data_prep.construction import argilla, label_studio
 from data_prep.construction.forms.base import Form
 from data_prep.construction.labelling import bring_back, form_of, show
+from data_prep.tables.cells import with_nested_columns
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError
@@ -148,9 +149,10 @@ def labelled(
         raise CustosError(f"{export}: not of the shape that the tool exports: {error!r}") from None
     # What the rows say that labelled rows have and requests have not.
     columns = {name: mapping.columns.get(name, name) for name in KEPT}
+    nested = ((n, with_nested_columns(row, columns.values())) for n, row in opened.rows())
     kept = (
         (requests[number], {n: row[c] for n, c in columns.items() if not is_empty(row.get(c))})
-        for number, row in opened.rows()
+        for number, row in nested
         if number in requests
     )
     found = bring_back(form, kept, annotations, names, mapping.labels)

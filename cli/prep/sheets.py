@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,7 +104,9 @@ def screen(
     claim(out, own([RIGHT_ANSWERS]))
     items = load_rows(rows, StepRow)
     answered = [request for path in responses for request in divide_requests(path)[0].values()]
-    labels = {name: given for path in verdicts for name, given in read_verdicts(path).items()}
+    labels: dict[str, list[str | None]] = defaultdict(list)
+    for name, given in (each for path in verdicts for each in read_verdicts(path).items()):
+        labels[name] += given
     kept, dropped, unscreened = screen_rows(items, answered, labels, models)
     if not kept:
         raise CustosError(f"{rows}: no question is left that a model answers wrongly")
@@ -207,7 +210,7 @@ def sheet(
     """
     claim(out)  # it may be filled in
     form = FORMS.get(name)
-    loaded = _read_rows(rows)
+    loaded = _read_rows(rows, form)
     gold_rows = read_gold_rows(gold, form) if gold else []
     if both := {row["id"] for row in loaded} & {row["id"] for row in gold_rows}:
         raise CustosError(f"{gold}: gold item '{min(both)}' is also in {rows}")
@@ -232,9 +235,9 @@ def charthal_sheet(
     sheet(name=CHARTHAL, rows=folder, out=out, seed=seed)
 
 
-def _read_rows(path: Path) -> list[dict[str, Any]]:
+def _read_rows(path: Path, form: Form) -> list[dict[str, Any]]:
     """Read the rows of a file, or the questions in a folder that ``generate`` wrote."""
-    return rows_to_check(path) if path.is_dir() else read_sheet_rows(path)
+    return rows_to_check(path) if path.is_dir() else read_sheet_rows(path, form)
 
 
 @with_groups
@@ -416,7 +419,7 @@ def _bring_together(
     """Combine the sheets that people filled in for some rows."""
     return bring_together(
         form,
-        _read_rows(rows),
+        _read_rows(rows, form),
         [read_table(path, form) for path in sheets],
         read_table(third, form) if third else None,
         read_gold_rows(gold, form) if gold else (),

@@ -150,7 +150,11 @@ def write_label_page(
     options = dict[str, str]()
     items = []
     for number, (row, request) in enumerate(zip(rows, requests, strict=True), 1):
-        texts = {name: str(cell) for name, cell in zip(columns, row, strict=True) if cell}
+        texts = {
+            name: str(cell)
+            for name, cell in zip(columns, row, strict=True)
+            if cell not in (None, "")
+        }
         cells = [None if n in given else "" if c is None else c for n, c in enumerate(row)]
         pictures, labels = list[str](), None
         if request is not None:

@@ -23,8 +23,9 @@ from data_prep.construction.model_writer import load_rows
 from data_prep.construction.sheet_page import PageItem, picture_url, write_page
 from data_prep.construction.steps.base import Row, StepRow
 from data_prep.errors import UnusableText
-from judging.errors import CustosError, errors_at
+from judging.errors import CustosError, FieldError, errors_at
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
+from judging.files.values import is_empty
 
 GOLD = "gold"
 """Field of a gold item: what is to be filled in, by entry."""
@@ -44,21 +45,30 @@ def item_name(row_id: str) -> str:
     return hashlib.sha256(row_id.encode()).hexdigest()[:12]
 
 
-def read_sheet_rows(path: Path) -> list[Row]:
-    """Read the rows that a sheet is made of, with absolute pictures; errors as ``load_rows``."""
-    return [row.with_fields() for row in load_rows(path, StepRow)]
+def read_sheet_rows(path: Path, form: Form, row_type: type[StepRow] = StepRow) -> list[Row]:
+    """Read the rows that a sheet is made of, with absolute pictures.
+
+    Errors are those of ``load_rows``; ``FieldError`` is also raised if a row lacks what the form
+    needs.
+    """
+    rows = [row.with_fields() for row in load_rows(path, row_type)]
+    for row in rows:
+        if missing := [name for name in form.needs if is_empty(row.get(name))]:
+            raise FieldError(missing[0], "Field required", f"{path}: row '{row['id']}'")
+    return rows
 
 
 def read_gold_rows(path: Path, form: Form) -> list[Row]:
-    """Read gold items; errors as ``load_rows``, and for gold values that do not fit the form."""
+    """Read gold items; also raise ``CustosError`` for gold values that do not fit the form."""
     entries = {entry.name: entry for entry in form.entries}
-    rows = load_rows(path, GoldRow)
+    rows = read_sheet_rows(path, form, GoldRow)
     for row in rows:
-        for name, value in row.gold.items():
-            if name not in entries:
-                raise CustosError(f"{path}: row '{row.id}': form '{form.name}' has no '{name}'")
-            entries[name].read(_gold_cell(value))
-    return [row.with_fields() for row in rows]
+        with errors_at(f"{path}: row '{row['id']}'"):
+            for name, value in row[GOLD].items():
+                if name not in entries:
+                    raise CustosError(f"form '{form.name}' has no '{name}'")
+                entries[name].read(_gold_cell(value))
+    return rows
 
 
 def _gold_cell(value: Any) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from data_prep.tables.cells import with_nested_columns
+from data_prep.tables.cells import json_value, with_nested_columns
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import TableReader
 from data_prep.tables.source import HubOptions, Table, is_hub_id, split_files
@@ -46,35 +45,34 @@ def load_hieval(
         folder = path if path.is_dir() else path.parent
         files = split_files(path, hub.split) if path.is_dir() else [path]
         tables = [Table(str(file), folder) for file in files]
+    named = (*columns.values(), *metadata.values())
     examples: list[LabelledExample] = []
     filled: set[str] = set()
     for table in tables:
         reader = TableReader(table, LabelledExample, mapping, image_folder, picks_cells=True)
-        for number, row in table.rows():
+        for number, stored in table.rows():
+            row = with_nested_columns(stored, named)
+            # No other column is read for its name.
+            picked = (
+                {c: row[c] for c in columns.values() if c in row} if isinstance(row, dict) else row
+            )
             try:
-                example = reader.read(number, _picked(row, columns))
+                example = reader.read(number, picked)
             except CustosError as error:
                 text = str(error).replace("--map ", "--field ").replace("--labels ", "--label ")
                 if bad_rows is None:
                     raise CustosError(text) from None
                 bad_rows.append(text)
                 continue
-            kept = {ours: row[their] for ours, their in metadata.items() if their in row}
+            kept = {
+                ours: json_value(row[their]) for ours, their in metadata.items() if their in row
+            }
             names = {"id": example.id or f"{table.path.stem}-{number}", "source": path.stem}
             kind = {"error_type": example.error_type} if "error_type" in columns else {}
             fields = example.model_dump(exclude={"second_label"}, exclude_unset=True)
             examples.append(LabelledExample(**{**fields, **kind, **names, "metadata": kept}))
             filled |= {name for name, cell in row.items() if cell not in (None, "", [])}
             filled.add(columns["response"])  # an empty one is a response
-    named = (*columns.values(), *metadata.values())
     if examples and (empty := [column for column in named if column not in filled]):
         raise CustosError(f"{source}: column '{empty[0]}' is missing or empty in every row")
     return examples
-
-
-def _picked(row: Any, columns: Mapping[str, str]) -> Any:
-    """Keep the cells of our fields, so that no other column is read for its name."""
-    if not isinstance(row, dict):
-        return row
-    row = with_nested_columns(row, columns.values())
-    return {column: row[column] for column in columns.values() if column in row}

@@ -66,9 +66,11 @@ class Entry:
                 raise FieldError(self.name, fault)
             return cell.strip()
         spellings = {option.casefold(): option for option in self.options}
-        texts = cell.split(SEPARATOR) if self.kind == "choices" else [cell]
+        texts = [cell.strip()]
+        if self.kind == "choices":
+            texts = [text for each in cell.split(SEPARATOR) if (text := each.strip())]
         chosen = []
-        for text in filter(None, map(str.strip, texts)):
+        for text in texts:
             if text.casefold() not in spellings:
                 options = ", ".join(self.options)
                 raise FieldError(self.name, f"'{text}' is not one of {options}")
@@ -102,6 +104,8 @@ class Form(ABC):
     entries: tuple[Entry, ...]
     headings: ClassVar[Mapping[str, str]] = {}
     """Fields of a row that people see, and the heading of each."""
+    needs: ClassVar[tuple[str, ...]] = ("question",)
+    """Fields that a row must have."""
     task: str | None = None
     """Task of the labelled examples that rows become; ``None`` if they become none."""
     rubric: ClassVar[str | None] = None

@@ -27,7 +27,18 @@ KEEP, DISCARD = "keep", "discard"
 RANGES = "acceptable_ranges"
 
 _RANGE = re.compile(r"\[\s*([^\s,\[\]]+)\s*,\s*([^\s,\[\]]+)\s*\]")
-_IfKept = partial(Entry, asked_if=("status", (KEEP,)))
+
+
+class _Ranges(Entry):
+    """Ranges of numbers, such as ``[0.8, 1.2]``, with ``;`` between several."""
+
+    def read(self, cell: str) -> str:
+        """Read ranges, in one spelling; raise ``FieldError`` if one is none."""
+        return "; ".join(f"[{low}, {high}]" for low, high in parse_ranges(cell))
+
+
+_KEPT = ("status", (KEEP,))
+_IfKept = partial(Entry, asked_if=_KEPT)
 
 
 @form
@@ -48,24 +59,17 @@ class ChartHalCheck(Form):
                 prefilled=True),
         _IfKept("question", "Question", "text", prefilled=True),
         _IfKept("ref_answer", "Reference answer", "text", prefilled=True),
-        _IfKept(RANGES, "Acceptable ranges, such as [0.8, 1.2]; several are separated by ;", "text",
-                required=False),
+        _Ranges(RANGES, "Acceptable ranges, such as [0.8, 1.2]; several are separated by ;", "text",
+                asked_if=_KEPT, required=False),
         NOTE,
     )  # fmt: skip
+    needs = ("q_type", "q_relation", "question", "ref_answer")
     per_row = 1
 
     def shown(self, row: Row) -> Mapping[str, str]:
         """Show the cell, the question and its answer as they were written."""
         cell = {"Cell": f"{row['q_type']}/{row['q_relation']}"}
         return {**cell, **texts_of(row, question="Written question", ref_answer="Written answer")}
-
-    def read(self, cells: Mapping[str, str]) -> Filled | None:
-        """Read what was filled in, ranges in one spelling; refuse a range that is none."""
-        filled = super().read(cells)
-        if filled is None or RANGES not in filled:
-            return filled
-        ranges = parse_ranges(str(filled[RANGES]))
-        return {**filled, RANGES: "; ".join(f"[{low}, {high}]" for low, high in ranges)}
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Correct the question; ranges go into its answer as ChartHal words them."""

@@ -51,6 +51,7 @@ class SimpleVQACheck(Form):
         ),
         NOTE,
     )
+    needs = ("question", "answer")
     headings = {
         "question": "Question",
         "answer": "Answer",

@@ -15,6 +15,7 @@ from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, agre
 from data_prep.construction.steps.base import WORDS, Row
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import MEANINGS, PAIR_TASK
+from judging.errors import FieldError
 from judging.tasks.truthful import TIE, A, B
 
 SCORES: Mapping[str, str] = WORDS["scores"]
@@ -105,7 +106,9 @@ class TruthfulPair(TruthfulForm):
 
     def responses(self, row: Row) -> dict[str, str]:
         """Name both responses of a row by letter."""
-        both = row.get("responses") or (row.get("response_a"), row.get("response_b"))
+        both = row.get("responses") or [row.get("response_a"), row.get("response_b")]
+        if len(both) != 2 or None in both:
+            raise FieldError("responses", "expected two", f"row '{row['id']}'")
         return dict(zip((A, B), map(str, both), strict=True))
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
@@ -132,6 +135,7 @@ class TruthfulScores(TruthfulForm):
         "Score every response on its own, by the anchors: is what it says true, does it fit the "
         "picture, is its reasoning sound, is it well written? Say why in at least 60 words."
     )
+    needs = ("question", "responses")
     entries = (
         *(_score(letter, required=letter == LETTERS[0]) for letter in LETTERS),
         _RATIONALE,

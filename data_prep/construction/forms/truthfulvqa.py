@@ -54,6 +54,7 @@ class PictureStage(Form):
         NOTE,
     )
     headings = {"what_misleads": "What is said to mislead"}
+    needs = ()
     per_row = 5
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
@@ -70,6 +71,7 @@ class PictureStage(Form):
 class QuestionStage(Form):
     """A stage at which people look at a question with its answer."""
 
+    needs = ("level", "question", "options", "ground_truth")
     reason: ClassVar[str]
     field: ClassVar[str]
 

@@ -373,3 +373,16 @@ def test_judges_that_are_not_named_well(
     (tmp_path / "graded.jsonl").write_text(verdict.model_dump_json())
     with pytest.raises(CustosError, match=message):
         run("construct", "verdicts", "--in", "rows.jsonl", "--out", "out", *options)
+
+
+def test_judges_of_several_files_all_count(tmp_path: Path) -> None:
+    items = write_rows(tmp_path / "items.jsonl", [{"id": "q", "question": "Boats?"}])
+    about = {"item": "q", "answerer": "m"}
+    response = {"id": "r", "question": "Boats?", "references": ["2"], "response": "3"}
+    responses = write_rows(tmp_path / "rows.jsonl", [{**response, "metadata": about}])
+    command = ["construct", "screen", "--in", items, "--responses", responses, "--models", 1]
+    for label in ("Wrong", "Correct"):
+        path = tmp_path / f"{label}.json"
+        path.write_text(json.dumps({"r": [label]}))
+        command += ["--verdicts", path]
+    assert "1 kept" in run(*command, "--out", tmp_path / "kept.jsonl").stdout

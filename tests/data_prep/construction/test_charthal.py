@@ -207,3 +207,10 @@ def test_sheets_filled_in_wrongly(tmp_path: Path, cells: dict[str, str]) -> None
     with pytest.raises(CustosError, match=f"row 1 below the header: .*'?{list(cells)[-1]}'?") as it:
         fill(tmp_path / "anna.csv", FORM, rows, {"7_0": cells})
     assert "anna.csv" in str(it.value)
+
+
+def test_gold_ranges_may_be_spelt_in_another_way(tmp_path: Path) -> None:
+    gold = [{**sent_out(tmp_path, 1)[0], "gold": {"acceptable_ranges": "[4,6]"}}]
+    cells = {"status": "keep", "acceptable_ranges": "[ 4, 6 ]"}
+    anna = fill(tmp_path / "anna.csv", FORM, gold, {"7_0": cells})
+    assert collect(FORM, [], [anna], gold=gold).gold == {"anna": (1, 1)}

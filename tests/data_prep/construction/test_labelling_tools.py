@@ -376,3 +376,10 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     mixed = write_rows(tmp_path / "mixed.jsonl", [*rows(1), *criterion])
     with pytest.raises(CustosError, match="criterion"):
         made(tmp_path, "argilla", mixed)
+
+
+def test_parts_of_nested_cells_come_back(tmp_path: Path) -> None:
+    table = write_rows(tmp_path / "rows.jsonl", rows(1, about={"topic": "sums"}))
+    options = ("--map", "group=about.topic")
+    export = exported(tasks(tmp_path, table, *options), {0: [annotation(1, score="Wrong")]})
+    assert brought(tmp_path, export, table, *options)["gpt-9/0"].group == "sums"

@@ -355,3 +355,25 @@ def test_gold_items_are_scored_and_left_out(tmp_path: Path) -> None:
         collect(form, rows, sheets)
     with pytest.raises(CustosError, match="same name"):
         collect(form, rows, [sheets[0], sheets[0]], gold=gold)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("hieval-qs", "score"),  # of the gold item
+        ("charthal", "q_type"),
+        ("simplevqa", "answer"),
+        ("truthful-pair", "responses"),
+        ("truthful-scores", "responses"),
+        ("truthfulvqa-inspection", "level"),
+    ],
+)
+def test_rows_that_a_form_cannot_show(tmp_path: Path, name: str, field: str) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl", [{"id": "1", "question": "Boats?"}])
+    gold = write_rows(
+        tmp_path / "gold.jsonl", [{"id": "2", "question": "Boats?", "gold": {"score": " "}}]
+    )
+    command = ["construct", "sheet", name, "--in", rows, "--out", tmp_path / "a.html"]
+    command += ["--gold", gold] if field == "score" else []
+    with pytest.raises(CustosError, match=rf"row '[12]': field '{field}'"):
+        run(*command)

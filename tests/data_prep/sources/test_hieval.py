@@ -148,3 +148,10 @@ def test_hub_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path(first.images[0]).read_bytes() == png()
     assert (first.metadata, first.images == ()) == ({}, False)
     assert (second.metadata, second.images) == ({"domain": "d"}, ())
+
+
+def test_parts_of_nested_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "qs.jsonl", [{**ROW, "q": {"text": "Which?"}, "by": {"name": "m1"}}])
+    mapping = TableMapping(columns={**COLUMNS, "question": "q.text"})
+    (loaded,) = load_hieval(path, mapping, {"answerer": "by.name"})
+    assert (loaded.question, loaded.metadata) == ("Which?", {"answerer": "m1"})
