@@ -128,8 +128,9 @@ def share(part: int, whole: int, language: Language) -> Element:
     return Element(f"{percent}%", aliases, (digits(percent / 1000), f"{percent // 10}%"))
 
 
-def date(year: int, month: int, day: int, language: Language) -> Element:
-    """Build a calendar date."""
+def draw_date(rng: Random, language: Language) -> Element:
+    """Draw a calendar date."""
+    year, month, day = rng.randint(1800, 2020), rng.randint(1, 12), rng.randint(1, 27)
     iso = f"{year}-{month:02}-{day:02}"
     if language == "zh":
         near = [f"{year + 1}年{month}月{day}日", f"{year}年{month}月{day + 1}日"]
@@ -138,11 +139,6 @@ def date(year: int, month: int, day: int, language: Language) -> Element:
     near = [f"{day + 1} {name} {year}", f"{day} {next_name} {year}", f"{day} {name} {year + 10}"]
     aliases = (f"{name} {day}, {year}", iso, f"{day} {name[:3]} {year}")
     return Element(f"{day} {name} {year}", aliases, tuple(near))
-
-
-def draw_date(rng: Random, language: Language) -> Element:
-    """Draw a calendar date."""
-    return date(rng.randint(1800, 2020), rng.randint(1, 12), rng.randint(1, 27), language)
 
 
 def year(rng: Random, language: Language) -> Element:

@@ -44,7 +44,6 @@ from data_prep.made.hard_answers import (
 )
 from data_prep.made.words.wordings import draw_weighted, seeded_rng, words_of
 from data_prep.splits.near_duplicates import question_key
-from data_prep.splits.splits import SPLITS
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG, HiEvalQuickScore
 from judging.types import LabelledExample, Split
 
@@ -53,7 +52,6 @@ Subject = Literal["any", "name", "number", "quantity"]
 Asked = Literal["", "who", "when", "where"]
 
 _ALTERNATIVES = re.compile(r"\[([^\[\]]*/[^\[\]]*)\]")
-_SPLITS: dict[str, Split | None] = {"every": None, **{split: split for split in SPLITS}}
 NUM_PADDED = 160
 MAX_WHOLE_CHARS = 600
 """Responses of people's rows that are longer are not put into frames."""
@@ -81,8 +79,8 @@ class Frame:
     """First word of the questions that the wording answers; empty: any question."""
     stem: str = ""
     """The line of alternatives that the wording was composed from."""
-    split: Split | None = None
-    """The only split with this wording; ``None``: every split."""
+    split: str = "every"
+    """The only split with this wording."""
 
     @property
     def claims(self) -> bool:
@@ -129,7 +127,7 @@ def _of_group(
     for name, text in lines.items():
         for line in text.splitlines():
             for template in alternatives(line):
-                yield Frame(template, language, subject, asked, line, _SPLITS[name])
+                yield Frame(template, language, subject, asked, line, name)
 
 
 def alternatives(line: str) -> Iterator[str]:
@@ -304,7 +302,7 @@ class _Suited:
         self.claiming: dict[str, list[Frame]] = {}
         self.empty: dict[str, list[Frame]] = {}
         for frame in kind.frames:
-            if frame.split in (None, split) and item.suits(frame):
+            if frame.split in ("every", split) and item.suits(frame):
                 lines = self.claiming if frame.claims else self.empty
                 lines.setdefault(frame.stem or frame.template, []).append(frame)
         self.has_frames = bool(self.claiming or self.empty)

@@ -417,17 +417,13 @@ def _write_angle(value: Value) -> Written:
     )
 
 
-def _exact(value: Value) -> Fraction:
-    return Fraction(*value)
-
-
 def _under_root(value: Value) -> Value:
     factor, root, added = value
     return factor * abs(factor) * root, added
 
 
 KINDS: dict[str, Kind] = {
-    "number": (_draw_number, _write_number, _exact),
+    "number": (_draw_number, _write_number, lambda value: Fraction(*value)),
     "whole": (_draw_whole, _write_whole, tuple),
     "radical": (_draw_radical, _write_radical, _under_root),
     "polynomial": (_draw_polynomial, _write_polynomial, sorted),
@@ -438,6 +434,6 @@ KINDS: dict[str, Kind] = {
     "matrix": (_draw_matrix, _write_matrix, tuple),
     "line": (_draw_line, _write_line, tuple),
     "unit": (_draw_unit, _write_unit, tuple),
-    "angle": (_draw_angle, _write_angle, _exact),
+    "angle": (_draw_angle, _write_angle, lambda value: Fraction(*value)),
 }
 """How problems of each kind are drawn, how their values are written, and what makes two equal."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from data_prep.made.charts.drawing import picture_path, render, save_picture
+from data_prep.made.charts.drawing import IMAGE_FOLDER, picture_path, render
 from data_prep.made.charts.operations import Solution, operations_for
 from data_prep.made.charts.responses import (
     Exercise,
@@ -41,6 +41,7 @@ from data_prep.made.words.wordings import (
 from data_prep.sources.conversations import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from data_prep.splits.manifest import write_prepared
 from data_prep.splits.splits import HeldOut, Splits, in_splits
+from data_prep.tables.cells import save_image
 from judging.tasks.hieval_qs import WRONG
 from judging.tasks.truthful import TIE, A, B
 from judging.types import LabelledExample, Split
@@ -244,10 +245,8 @@ def _draw_exercise(rng: Random) -> tuple[Exercise, ChartScene]:
     return draw_exercise(rng, kind, scene, operations_for(kind.name)), scene
 
 
-@cache
-def wordings() -> tuple[Wording, ...]:
-    """Read all wordings of what pairs say beyond the responses of the chart rows."""
-    return read_wordings("preference_pairs", "responses", Wording)
+wordings = cache(partial(read_wordings, "preference_pairs", "responses", Wording))
+"""Reads all wordings of what pairs say beyond the responses of the chart rows."""
 
 
 class _Responder:
@@ -414,7 +413,7 @@ def write_pairs(
         pairs["train"] += [row.swapped for row in splits["train"]]
     for png in (row.png for rows in splits.values() for row in rows):
         if png:
-            save_picture(png, out)
+            save_image(png, out / IMAGE_FOLDER)
     singles = {
         split: [
             # The file is one folder deeper.

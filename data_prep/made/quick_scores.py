@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from random import Random
 from string import Formatter
 from typing import Literal
@@ -75,26 +75,8 @@ class TextWording(Wording):
         return frozenset(name for _, name, _, _ in Formatter().parse(self.template) if name)
 
 
-@cache
-def questions() -> tuple[TextQuestion, ...]:
-    """Read all wordings of questions."""
-    return read_wordings("text", "questions", TextQuestion)
-
-
-@cache
-def responses() -> tuple[TextWording, ...]:
-    """Read all wordings of responses."""
-    return read_wordings("text", "responses", TextWording)
-
-
-@dataclass(frozen=True)
-class WorldInstance:
-    """One drawing of a world, with the wording of its question."""
-
-    group: str
-    world: str
-    situation: Situation
-    question: TextQuestion
+questions = cache(partial(read_wordings, "text", "questions", TextQuestion))
+responses = cache(partial(read_wordings, "text", "responses", TextWording))
 
 
 def generate_examples(
@@ -107,15 +89,16 @@ def generate_examples(
     with one answer (``Correct`` or ``Wrong``), which a small backbone learns first.
     """
     for index in range(num_rows):
-        instance = draw_world(seed, wordings, index // ROWS_PER_WORLD, worlds)
-        yield _draw_example(instance, seed, wordings, index)
+        name, number = f"synthetic-{wordings}-{seed}", index // ROWS_PER_WORLD
+        world = _draw_world(seeded_rng(seed, wordings, "world", number), wordings, worlds)
+        example = _draw_example(seeded_rng(seed, wordings, "response", index), *world, wordings)
+        yield example.model_copy(update={"id": f"{name}-{index}", "group": f"{name}-{number}"})
 
 
-def draw_world(
-    seed: int, wordings: WordingSplit, number: int, worlds: WorldSet = "all"
-) -> WorldInstance:
-    """Draw a world, its facts and the wording of its question."""
-    rng = seeded_rng(seed, wordings, "world", number)
+def _draw_world(
+    rng: Random, wordings: WordingSplit, worlds: WorldSet
+) -> tuple[str, Situation, TextQuestion]:
+    """Draw the name of a world, its facts and the wording of its question."""
     language: Language = "zh" if rng.random() < CHINESE_SHARE and worlds == "all" else "en"
     choices = OPEN_WORLDS if rng.random() < OPEN_SHARE or worlds == "open" else SET_WORLDS
     world = draw_weighted(rng, {name: weight for name, (_, weight) in choices.items()})
@@ -125,20 +108,16 @@ def draw_world(
         for question in question_wordings_of(questions(), wordings)
         if question.family == f"{language}.{world}"
     ]
-    return WorldInstance(
-        group=f"synthetic-{wordings}-{seed}-{number}",
-        world=world,
-        situation=Situation(facts, language, facts.tolerant and rng.random() < TOLERANCE_SHARE),
-        question=rng.choice(asking),
-    )
+    situation = Situation(facts, language, facts.tolerant and rng.random() < TOLERANCE_SHARE)
+    return world, situation, rng.choice(asking)
 
 
 def _draw_example(
-    instance: WorldInstance, seed: int, wordings: WordingSplit, index: int
+    rng: Random, world: str, situation: Situation, question: TextQuestion, wordings: WordingSplit
 ) -> LabelledExample:
-    rng = seeded_rng(seed, wordings, "response", index)
-    situation, facts = instance.situation, instance.situation.facts
-    slots = _response_slots(rng, instance)
+    """Draw a response to a question, and make an example of it that lacks only id and group."""
+    facts = situation.facts
+    slots = _response_slots(rng, situation, question)
     available = {*slots, "items", "foil"}
     usable = [
         wording
@@ -162,10 +141,9 @@ def _draw_example(
     foil = _joined(content.foil, "and", situation.language)
     filled = {name: text.replace("{items}", items) for name, text in slots.items()}
     return LabelledExample(
-        id=f"synthetic-{wordings}-{seed}-{index}",
         task="hieval-qs",
         variant="tolerance" if situation.tolerance else "plain",
-        question=instance.question.template.format(**facts.slots),
+        question=question.template.format(**facts.slots),
         choices=facts.choices,
         references=facts.alternatives or tuple(answer.text for answer in facts.answers),
         reference_mode="any" if facts.alternatives else "all",
@@ -173,20 +151,18 @@ def _draw_example(
         label=label,
         metadata={
             "form": wording.id,
-            "question_form": instance.question.id,
-            "world": instance.world,
+            "question_form": question.id,
+            "world": world,
             "behaviour": behaviour.name,
             "language": situation.language,
         },
-        group=instance.group,
         source="synthetic",
     )
 
 
-def _response_slots(rng: Random, instance: WorldInstance) -> dict[str, str]:
+def _response_slots(rng: Random, situation: Situation, question: TextQuestion) -> dict[str, str]:
     """Fill every slot that a response may have besides ``items`` and ``foil``."""
-    language, facts = instance.situation.language, instance.situation.facts
-    question = instance.question
+    language, facts = situation.language, situation.facts
     subject = question.subject.format(**facts.slots)
     slots = {"subject": subject, "Subject": capital(subject), "be": question.be}
     if question.deed:

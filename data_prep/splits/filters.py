@@ -10,15 +10,15 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from data_prep.splits.near_duplicates import cluster_examples
 from judging.errors import CustosError
 from judging.files.records import decode_json
-from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+from judging.tasks import get_task
 from judging.types import LabelledExample, score_of
 
-SCORES = (CORRECT, PARTIAL, WRONG)
 MIN_WORDS = 3
 """Fewest words of a response that is not trivial. The paper names no number; this one is ours."""
 
@@ -63,7 +63,7 @@ def keep_contested(
     Scores are compared: a label of error analysis counts without its error type. Of each example,
     by its id, ``verdicts`` has the labels of ``num_models``; ``None`` neither agrees nor disagrees.
     Raise ``CustosError`` if the numbers do not fit together, two examples have one id, or an
-    example lacks verdicts, each of a score that its task has.
+    example lacks verdicts, each of a score that its task has under some rubric.
     """
     if not 1 <= min_disagreeing <= num_models:
         raise CustosError(
@@ -80,12 +80,20 @@ def keep_contested(
                 f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
             )
         scores = [score_of(label) for label in labels if label is not None]
-        if unknown := [score for score in scores if score not in SCORES]:
+        known = _scores_of(example.task)
+        if unknown := [score for score in scores if score not in known]:
             raise CustosError(
-                f"example '{example.id}': verdict '{unknown[0]}' is not one of {', '.join(SCORES)}"
+                f"example '{example.id}': verdict '{unknown[0]}' is not one of {', '.join(known)}"
             )
         if sum(score != score_of(example.label) for score in scores) >= min_disagreeing:
             yield example
+
+
+@cache
+def _scores_of(task: str) -> tuple[str, ...]:
+    judge = get_task(task)
+    labels = (label for rubric in judge.rows_by_rubric() for label in judge.labels(rubric))
+    return tuple(dict.fromkeys(map(score_of, labels)))
 
 
 def read_verdicts(path: Path) -> dict[str, list[str | None]]:
@@ -101,7 +109,7 @@ def read_verdicts(path: Path) -> dict[str, list[str | None]]:
         kind = type(rows).__name__
         raise CustosError(f"{path}: expected an object from id to labels, got {kind}")
     for name, labels in rows.items():
-        of_labels = labels if isinstance(labels, list) else [labels, 0]
+        of_labels = labels if isinstance(labels, list) else [0]
         if not all(label is None or isinstance(label, str) for label in of_labels):
             raise CustosError(f"{path}: entry '{name}': expected a list of labels, got {labels!r}")
     return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from data_prep.made.charts.scenes import NAMED, PALETTES, ChartScene, Style, diagonal_range
-from data_prep.tables.cells import content_name, save_image
+from data_prep.tables.cells import content_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -297,8 +296,3 @@ def _apex(left: float, right: float, base: float) -> tuple[float, float]:
 def picture_path(png: bytes) -> str:
     """Name a picture's path relative to the folder of its data set."""
     return f"{IMAGE_FOLDER}/{content_name(png, 'png')}"
-
-
-def save_picture(png: bytes, out: Path) -> None:
-    """Save a picture under its ``picture_path`` in the folder of a data set."""
-    save_image(png, out / IMAGE_FOLDER)

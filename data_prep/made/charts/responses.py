@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 from data_prep.made.charts.operations import Operation, Problem, Solution
@@ -73,22 +73,10 @@ class ResponseFrame(Wording):
     """Wording of one reading; the family ``inline`` puts it inside the step."""
 
 
-@cache
-def questions() -> tuple[ChartQuestion, ...]:
-    """Read all wordings of questions."""
-    return read_wordings("charts", "questions", ChartQuestion)
-
-
-@cache
-def frames() -> tuple[ResponseFrame, ...]:
-    """Read all frames of responses."""
-    return read_wordings("charts", "frames", ResponseFrame)
-
-
-@cache
-def steps() -> tuple[Wording, ...]:
-    """Read all wordings of lines of thought, each of the operation that is its family."""
-    return read_wordings("charts", "steps", Wording)
+questions = cache(partial(read_wordings, "charts", "questions", ChartQuestion))
+frames = cache(partial(read_wordings, "charts", "frames", ResponseFrame))
+steps = cache(partial(read_wordings, "charts", "steps", Wording))
+"""Reads all wordings of lines of thought, each of the operation that is its family."""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
-from data_prep.made.charts.drawing import (
-    picture_path,
-    render,
-    save_picture,
-)
+from data_prep.made.charts.drawing import IMAGE_FOLDER, picture_path, render
 from data_prep.made.charts.operations import Solution, operations_for, twin_operations_for
 from data_prep.made.charts.responses import (
     ChartResponse,
@@ -47,6 +43,7 @@ from data_prep.made.words.wordings import (
     seeded_rng,
 )
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
+from data_prep.tables.cells import save_image
 from judging.files.records import write_records
 from judging.fingerprint import file_sha256
 from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING
@@ -84,13 +81,9 @@ class PlannedRow:
     style: Style
 
 
-@dataclass(frozen=True)
-class ChartRow:
-    """An example and the picture that its one image path, ``images/<hash>.png``, names."""
-
-    example: LabelledExample
-    png: bytes | None
-    """``None`` where the question says what the picture shows; the example has no image then."""
+Drawn = tuple[LabelledExample, bytes | None]
+"""An example and the picture that its one image path, ``images/<hash>.png``, names; ``None`` where
+the question says what the picture shows, and the example has no image."""
 
 
 def plan_rows(
@@ -121,15 +114,15 @@ def plan_twins(
     return itertools.islice(rows, num_rows)
 
 
-def draw_pictures(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
+def draw_pictures(planned: Iterable[PlannedRow]) -> Iterator[Drawn]:
     """Add the pictures to rows; neighbouring rows about one picture share a drawing."""
     render_once = lru_cache(maxsize=2)(render)
     for row in planned:
         png = render_once(row.scene, row.style)
-        yield ChartRow(row.example.model_copy(update={"images": (picture_path(png),)}), png)
+        yield row.example.model_copy(update={"images": (picture_path(png),)}), png
 
 
-def write_captions(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
+def write_captions(planned: Iterable[PlannedRow]) -> Iterator[Drawn]:
     """Put a caption of each picture into the question instead: the same task for a text reader.
 
     A small judge learns from such rows to compare a response with given data, and goes on from
@@ -137,11 +130,11 @@ def write_captions(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
     """
     for row in planned:
         question = f"Picture: {row.scene.describe()}. {row.example.question}"
-        yield ChartRow(row.example.model_copy(update={"question": question}), None)
+        yield row.example.model_copy(update={"question": question}), None
 
 
 def write_charts(
-    out: Path, files: Mapping[str, Iterable[ChartRow]], *, source: Mapping[str, Any], command: str
+    out: Path, files: Mapping[str, Iterable[Drawn]], *, source: Mapping[str, Any], command: str
 ) -> dict[str, Any]:
     """Write the files, ``images/`` and, last, ``manifest.json``; equal input, equal bytes.
 
@@ -153,17 +146,17 @@ def write_charts(
     kinds: Counter[str] = Counter()
     seen: dict[str, set[str]] = {"images": set(), "groups": set(), "twins": set()}
 
-    def saved(rows: Iterable[ChartRow], labels: Counter[str]) -> Iterator[LabelledExample]:
-        for row in rows:
-            if row.png:
-                save_picture(row.png, out)
-            labels[row.example.label] += 1
-            kinds[row.example.metadata["kind"]] += 1
-            seen["images"].update(row.example.images)
-            seen["groups"].add(row.example.group)
-            if twin := row.example.metadata.get("twin"):
+    def saved(rows: Iterable[Drawn], labels: Counter[str]) -> Iterator[LabelledExample]:
+        for example, png in rows:
+            if png:
+                save_image(png, out / IMAGE_FOLDER)
+            labels[example.label] += 1
+            kinds[example.metadata["kind"]] += 1
+            seen["images"].update(example.images)
+            seen["groups"].add(example.group)
+            if twin := example.metadata.get("twin"):
                 seen["twins"].add(twin)
-            yield row.example
+            yield example
 
     with write_with_manifest(out, source=source, command=command) as manifest:
         outputs, counts = {}, {}

@@ -228,6 +228,11 @@ def test_verdicts_that_do_not_suit(ids: str, verdicts: dict[str, list[str]]) -> 
         list(keep_contested([], {}, 7))
 
 
+def test_verdicts_are_scores_of_the_examples_own_task() -> None:
+    row = example("Who?", "Incorrect", id="a", task="simplevqa", variant="english")
+    assert list(keep_contested([row], {"a": ["Correct", "Not attempted"]}, 2, 2)) == [row]
+
+
 def test_verdict_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"a": [C, None]}))
