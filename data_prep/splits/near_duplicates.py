@@ -12,7 +12,7 @@ and belonging together is transitive. A changed number makes another question wi
 giant cluster; to keep them together, give them one ``group``. Numbers written as words are ordinary
 text.
 
-The search for near-duplicates is exact, not sampled (:func:`similar_sets`).
+The search for near-duplicates is exact, not sampled.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ def cluster_together(*lists: Sequence[LabelledExample]) -> list[list[str]]:
     return [[next(names) for _ in rows] for rows in lists]
 
 
-def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) -> Ints:
+def near_duplicate_clusters(texts: Sequence[str]) -> Ints:
     """Number the clusters that near-duplicates form among distinct, normalised questions.
 
-    The numbers are int64 ``[len(texts)]``. Raise ``ValueError`` if the threshold, a Jaccard
-    similarity, is not in (0, 1].
+    Being in one cluster is transitive. The numbers are int64 ``[len(texts)]``.
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold must be in (0, 1], got {threshold}")
-    if len(texts) < 2:
-        return np.arange(len(texts))
-    return similar_sets(_shingles(texts), threshold)
+    join = _Join(len(texts))
+    if len(texts) > 1:
+        matrix = _shingles(texts)
+        sizes = np.diff(matrix.indptr).astype(np.int64)
+        join.link(Sets.of(matrix, sizes), join.clusters, np.zeros_like(sizes), RARE_IN)
+    return join.clusters
 
 
 def most_alike(text: str, others: Sequence[str]) -> int:
@@ -167,27 +167,14 @@ class Sets:
         return cls(listed, sizes)
 
 
-def similar_sets(matrix: Any, threshold: float) -> Ints:
-    """Number the clusters that similar sets form; being in one cluster is transitive.
-
-    The matrix is set-by-element, of 0 and 1 (CSR, int32). Two sets are similar from the threshold
-    on, a Jaccard similarity in (0, 1]. Cluster numbers are int64 ``[sets]``.
-    """
-    join = _Join(threshold, matrix.shape[0])
-    sizes = np.diff(matrix.indptr).astype(np.int64)
-    everything = np.arange(matrix.shape[0])
-    join.link(Sets.of(matrix, sizes), everything, np.zeros_like(sizes), RARE_IN)
-    return join.clusters
-
-
 class _Join:
     """Clusters of sets that grow while similar sets are found.
 
-    Two sets of similarity ``t`` share an element among their rarest ``size - ceil(t * size) + 1``
-    (their prefixes), so only sets that meet in an index of prefixes are compared. This is the join
-    of Bayardo, Ma and Srikant, "Scaling up all pairs similarity search" (WWW 2007), with the bound
-    on the remaining overlap of Xiao et al., "Efficient similarity joins for near duplicate
-    detection" (WWW 2008); the index is a sparse matrix product.
+    Two sets of similarity ``t``, the threshold, share an element among their rarest
+    ``size - ceil(t * size) + 1`` (their prefixes), so only sets that meet in an index of prefixes
+    are compared. This is the join of Bayardo, Ma and Srikant, "Scaling up all pairs similarity
+    search" (WWW 2007), with the bound on the remaining overlap of Xiao et al., "Efficient
+    similarity joins for near duplicate detection" (WWW 2008); the index is a sparse matrix product.
 
     Elements of many sets, such as the words of a template that thousands of questions follow, would
     make that index quadratic. Similar sets that share no rare element are told by their common
@@ -196,8 +183,7 @@ class _Join:
     that stand for others are joined in the same way, until no element is common.
     """
 
-    def __init__(self, threshold: float, count: int) -> None:
-        self.threshold = threshold
+    def __init__(self, count: int) -> None:
         self.clusters: Ints = np.arange(count)
 
     def link(self, sets: Sets, numbers: Ints, waiting: Ints, rare_in: int) -> Ints:
@@ -222,7 +208,7 @@ class _Join:
                 continue
             i, j = i[unknown], j[unknown]
             shared = np.asarray(sets.matrix[i].multiply(sets.matrix[j]).sum(axis=1)).ravel()
-            room = self._largest_union_and_overlap(shared)
+            room = _largest_union_and_overlap(shared)
             similar = sets.sizes[i] + sets.sizes[j] <= room
             i, j, room = i[similar], j[similar], room[similar]
             self.clusters = merge_clusters(self.clusters, numbers[i], numbers[j])
@@ -237,7 +223,7 @@ class _Join:
         reach = np.zeros_like(numbers)
         common = sets.matrix[:, num_rare:]
         counts = np.diff(common.indptr).astype(np.int64)
-        room = self._largest_union_and_overlap(counts)
+        room = _largest_union_and_overlap(counts)
         able = np.flatnonzero(sets.sizes + counts <= room)
         if len(able) < 2:
             return reach
@@ -278,7 +264,7 @@ class _Join:
 
         matrix, sizes = sets.matrix, sets.sizes
         lengths = np.diff(matrix.indptr).astype(np.int64)
-        prefix_sizes = sizes - np.ceil(self.threshold * sizes - ROUNDING).astype(np.int64) + 1
+        prefix_sizes = sizes - np.ceil(THRESHOLD * sizes - ROUNDING).astype(np.int64) + 1
         in_row = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
         listed_prefix = prefix_sizes - (sizes - lengths)
         is_met = (in_row < np.repeat(listed_prefix, lengths)) & (matrix.indices < num_rare)
@@ -306,14 +292,15 @@ class _Join:
             # Elements beyond the shorter prefix are all that can still be shared.
             beyond = np.where(last[i] < last[j], rest[i], rest[j])
             beyond = np.where(last[i] == last[j], np.minimum(rest[i], rest[j]), beyond)
-            possible = sizes[i] + sizes[j] <= self._largest_union_and_overlap(shared + beyond)
+            possible = sizes[i] + sizes[j] <= _largest_union_and_overlap(shared + beyond)
             i, j = i[possible], j[possible]
             for begin in range(0, len(i), CHECKS_AT_ONCE):
                 yield i[begin : begin + CHECKS_AT_ONCE], j[begin : begin + CHECKS_AT_ONCE]
 
-    def _largest_union_and_overlap(self, shared: Ints) -> Ints:
-        """Compute how many elements two similar sets may have together that share this number."""
-        return np.floor(shared + (shared + ROUNDING) / self.threshold).astype(np.int64)
+
+def _largest_union_and_overlap(shared: Ints) -> Ints:
+    """Compute how many elements two similar sets may have together that share this number."""
+    return np.floor(shared + (shared + ROUNDING) / THRESHOLD).astype(np.int64)
 
 
 def merge_clusters(clusters: Ints, left: Ints, right: Ints) -> Ints:

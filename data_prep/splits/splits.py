@@ -31,6 +31,7 @@ from judging.tasks.truthful import A, B
 from judging.types import LabelledExample, Split, type_of
 
 SPLITS: tuple[Split, ...] = get_args(Split)
+_FILLED_FIRST: tuple[Split, ...] = ("val", "cal")
 
 Splits = dict[Split, list[LabelledExample]]
 
@@ -143,23 +144,6 @@ def split_made(
     return split_beside_test(made, list(make(num_test, "test")), held_out, seed)
 
 
-def fill_by_group(
-    rows: Sequence[T], group_of: Callable[[T], str], sizes: Mapping[Split, float], seed: int
-) -> dict[Split, list[T]]:
-    """Deal whole groups, in random order, to val until it is full, then to cal, then to train.
-
-    Labels are not balanced, and only equal groups are kept together: for rows drawn from a
-    generator, which has no near-duplicates by chance. A group may exceed the size of its split.
-    """
-    groups = grouped(rows, group_of)
-    splits: dict[Split, list[T]] = {"val": [], "cal": [], "train": []}
-    held_out: tuple[Split, ...] = ("val", "cal")
-    for group in sorted(groups, key=lambda name: _digest(seed, name)):
-        open_splits = (split for split in held_out if len(splits[split]) < round(sizes[split]))
-        splits[next(open_splits, "train")] += groups[group]
-    return splits
-
-
 def deal_made(
     make: Callable[[int, Literal["train", "test"]], Iterable[T]],
     num_rows: int,
@@ -169,15 +153,21 @@ def deal_made(
 ) -> dict[Split, list[T]]:
     """Make rows whose test split has wordings of its own, and deal the others by group.
 
-    Rows of a group of the test are left out. ``make`` and ``num_rows`` are those of
-    :func:`split_made`.
+    Whole groups go, in random order, to val until it is full, then to cal, then to train; those of
+    the test are left out. Labels are not balanced, and only equal groups are kept together: rows
+    drawn from a generator have no near-duplicates by chance. A group may exceed the size of its
+    split. ``make`` and ``num_rows`` are those of :func:`split_made`.
     """
     sizes = held_out.targets(num_rows)
     num_test = round(sizes["test"])
-    test = list(make(num_test, "test"))
-    tested = set(map(group_of, test))
-    others = [row for row in make(num_rows - num_test, "train") if group_of(row) not in tested]
-    return {**fill_by_group(others, group_of, sizes, seed), "test": test}
+    splits: dict[Split, list[T]] = {"val": [], "cal": [], "train": []}
+    splits["test"] = list(make(num_test, "test"))
+    tested = set(map(group_of, splits["test"]))
+    groups = grouped(make(num_rows - num_test, "train"), group_of)
+    for group in sorted(groups.keys() - tested, key=lambda name: _digest(seed, name)):
+        to_fill = (split for split in _FILLED_FIRST if len(splits[split]) < round(sizes[split]))
+        splits[next(to_fill, "train")] += groups[group]
+    return splits
 
 
 def in_splits(dealt: Mapping[Split, Sequence[LabelledExample]], seed: int) -> Splits:
@@ -342,8 +332,7 @@ def balanced_splits(
     beside = held_out.model_copy(update={"test": 0})
     sizes = beside.targets(sum(even.values()) + len(test))
     splits: Splits = {"test": as_split("test", zip(test, test_clusters, strict=True), seed)}
-    held: tuple[Split, ...] = ("val", "cal")
-    for split in held:
+    for split in _FILLED_FIRST:
         # In proportion to the classes, in whole examples.
         ends = [round(sizes[split]) * end / sum(even.values()) for end in accumulate(even.values())]
         counts = np.diff([round(end) for end in ends], prepend=0).tolist()

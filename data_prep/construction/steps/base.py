@@ -8,7 +8,7 @@ checked against it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
@@ -92,10 +92,6 @@ class Step(Generic[RowT, ReplyT]):
         """Write what the model is told, without the row's own texts and without the schema."""
         return self.instruction
 
-    def fields(self, row: RowT) -> Mapping[str, str]:
-        """Choose the row's texts that the model sees, each under its heading."""
-        return row.texts
-
     def rows(self, row: RowT, reply: ReplyT) -> Iterable[Row]:
         """Make one row with further fields, here those of the reply, or several.
 
@@ -106,7 +102,7 @@ class Step(Generic[RowT, ReplyT]):
     def item(self, row: RowT) -> ChatItem:
         """Compose the request about a row."""
         schema = json.dumps(self.reply_type.model_json_schema(), ensure_ascii=False)
-        texts = [f"{heading}: {text.strip()}" for heading, text in self.fields(row).items()]
+        texts = [f"{heading}: {text.strip()}" for heading, text in row.texts.items()]
         user = "\n\n".join(texts) or "The picture is above."
         messages = (
             Message(role="system", text=self.template(row) + _ENDING.format(schema=schema)),

@@ -265,7 +265,8 @@ def test_clusters_are_those_of_comparing_every_pair(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("data_prep.splits.near_duplicates.RARE_IN", rare_in)
-        clusters = near_duplicate_clusters(texts, threshold).tolist()
+        patch.setattr("data_prep.splits.near_duplicates.THRESHOLD", threshold)
+        clusters = near_duplicate_clusters(texts).tolist()
     assert partition(clusters) == all_pairs_partition(texts, threshold)
 
 

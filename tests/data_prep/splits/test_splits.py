@@ -25,12 +25,12 @@ from data_prep.splits.splits import (
     SPLITS,
     HeldOut,
     Splits,
-    fill_by_group,
+    deal_made,
     split_beside_test,
     split_examples,
 )
 from judging.errors import CustosError
-from judging.types import LabelledExample
+from judging.types import LabelledExample, Split
 from tests.data_prep.examples import example
 
 LABELS = ("Correct", "Partial", "Wrong")
@@ -162,12 +162,19 @@ def test_large_groups_are_shared_out_and_do_not_spoil_the_sizes() -> None:
 
 def test_whole_groups_fill_val_then_cal_then_train() -> None:
     rows = [f"{group}{number}" for group in "abcdefghij" for number in range(3)]
-    splits = fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=1)
-    assert sizes(splits) == {"val": 6, "cal": 3, "train": 21}, "a group may exceed its split's size"
+
+    def dealt(seed: int) -> dict[Split, list[str]]:
+        held_out = HeldOut(val=4, cal=3, test=3)
+        make = {"train": rows, "test": rows[:3]}
+        return deal_made(lambda _, split: make[split], 30, held_out, seed, lambda row: row[0])
+
+    splits = dealt(1)
+    expected = {"val": 6, "cal": 3, "train": 18, "test": 3}
+    assert sizes(splits) == expected, "a group may exceed its split's size"
     groups = {split: {row[0] for row in members} for split, members in splits.items()}
     assert sum(map(len, groups.values())) == 10
-    assert splits == fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=1)
-    assert splits != fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=2)
+    assert splits == dealt(1)
+    assert splits != dealt(2)
 
 
 @pytest.mark.parametrize(
