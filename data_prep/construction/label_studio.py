@@ -136,7 +136,7 @@ def read_export(rows: Sequence[Mapping[str, Any]], form: Form) -> Iterator[Annot
 
 def _answer(value: Any, place: str) -> str:
     """Write an answer as a cell; JSON-MIN has several choices in an object."""
-    return as_cell(next(iter(value.values())) if isinstance(value, Mapping) else value, place)
+    return as_cell(next(iter(value.values()), "") if isinstance(value, Mapping) else value, place)
 
 
 def _person(value: Any) -> str:

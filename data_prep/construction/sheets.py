@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -34,7 +34,17 @@ ANNOTATIONS, DIFFERS = "annotations", "differs"
 """Fields of a row that people disagree on: everybody's values, and the entries that differ."""
 
 
-class GoldRow(StepRow):
+class SheetRow(StepRow):
+    """A row that people see. Every form says which fields it needs."""
+
+    responses: tuple[str, ...] | None = None
+    options: tuple[str, ...] | None = None
+    level: Literal[1, 2, 3] | None = None
+    human_answers: tuple[Any, ...] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class GoldRow(SheetRow):
     """A row whose right filling is known."""
 
     gold: dict[str, Any] = Field(min_length=1)
@@ -45,7 +55,7 @@ def item_name(row_id: str) -> str:
     return hashlib.sha256(row_id.encode()).hexdigest()[:12]
 
 
-def read_sheet_rows(path: Path, form: Form, row_type: type[StepRow] = StepRow) -> list[Row]:
+def read_sheet_rows(path: Path, form: Form, row_type: type[SheetRow] = SheetRow) -> list[Row]:
     """Read the rows that a sheet is made of, with absolute pictures.
 
     Errors are those of ``load_rows``; ``FieldError`` is also raised if a row lacks what the form

@@ -329,6 +329,8 @@ class TableReader(Generic[RequestT]):
             people[name.removeprefix(PERSON)] = fields.pop(name)
         if people:
             fields[ANNOTATOR_LABELS] = people
+            if others := [name for name, label in people.items() if not isinstance(label, str)]:
+                raise FieldError(PERSON + others[0], "expected a text")
             if (label := most_given(people, self.mapping.labels)) is not None:
                 fields.setdefault("label", label)
 

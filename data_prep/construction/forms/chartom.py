@@ -33,4 +33,4 @@ class ChartomQuestionnaire(Form):
         """Add everybody's answers to the item; ``None`` for none, as HMI counts it."""
         answers = [str(filled["answer"]) for filled in fillings.values()]
         given = [None if answer.casefold() == NO_ANSWER else answer for answer in answers]
-        return {**row, "human_answers": [*row.get("human_answers", ()), *given]}
+        return {**row, "human_answers": [*(row.get("human_answers") or ()), *given]}

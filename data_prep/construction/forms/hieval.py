@@ -48,7 +48,7 @@ class HiEvalForm(Form):
 
     def shown(self, row: Row) -> Mapping[str, str]:
         """Show domain, question, ground truth and response; the model stays hidden."""
-        domain = texts_of(row.get("metadata", {}), domain="Domain")
+        domain = texts_of(row.get("metadata") or {}, domain="Domain")
         texts = {**domain, **super().shown(row)}
         texts.setdefault("Response", "(empty)")
         return texts

@@ -82,7 +82,7 @@ class TruthfulForm(Form):
             for letter in letters
         }
         return {
-            **row.get("metadata", {}),
+            **(row.get("metadata") or {}),
             "rationale": "\n".join(str(filled["rationale"]) for filled in fillings.values()),
             **more,
             "scores": scores,

@@ -88,9 +88,9 @@ def test_twins_share_all_text_and_the_answer_but_not_the_picture(twins: list[Pla
         assert pair[0].metadata["twin"] == pair[1].metadata["twin"] == pair[0].group
         assert first.style == second.style
         assert first.scene.names == second.scene.names and first.scene != second.scene
-    for drawn, other in zip(*[iter(draw_pictures(twins[:8]))] * 2, strict=True):
-        assert drawn.png != other.png
-        assert drawn.example.images != other.example.images
+    for (row, png), (other, other_png) in zip(*[iter(draw_pictures(twins[:8]))] * 2, strict=True):
+        assert png != other_png
+        assert row.images != other.images
 
 
 def test_written_pictures_are_named_by_their_content(tmp_path: Path) -> None:
@@ -106,10 +106,7 @@ def test_written_pictures_are_named_by_their_content(tmp_path: Path) -> None:
     for path in pictures:
         assert path.name == f"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}.png"
     assert (first / "rows.jsonl").read_bytes() == (second / "rows.jsonl").read_bytes()
-    expected = [
-        row.example.model_copy(update={"images": (str(first / row.example.images[0]),)})
-        for row in rows
-    ]
+    expected = [row.model_copy(update={"images": (str(first / row.images[0]),)}) for row, _ in rows]
     assert [row for _, row in read_records(first / "rows.jsonl", LabelledExample)] == expected
     for row in load_generic(first / "rows.jsonl"):
         assert all(side % 28 == 0 for side in read_image(row.images[0]).size)

@@ -356,7 +356,7 @@ def test_cells_that_hold_several(tmp_path: Path, given: Any, wanted: dict[str, s
 
 @pytest.mark.parametrize(
     "given", [[{"who": "anna"}], 7.5, [{"annotator": "a", "label": "Wrong"}] + [
-        {"annotator": "a", "label": "Correct"}]],
+        {"annotator": "a", "label": "Correct"}], {"anna": ["Wrong"]}],
 )  # fmt: skip
 def test_cells_that_hold_no_labels_of_people(tmp_path: Path, given: Any) -> None:
     path = lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": given})
