@@ -161,7 +161,7 @@ class Comparison:
     people: tuple[str, str]
     values: tuple[Value | None, Value | None]
     question: str
-    """Group or question of the row, or the row where it has none: its rows resemble each other."""
+    """What rows that resemble each other share: their group or question, or else the row's id."""
 
 
 @dataclass

@@ -83,16 +83,17 @@ def _rows(
             "source": "hard",
         }
     )
-    responses: dict[str, str] = judged
-    if not by_people:
-        sets, singles = _write_sets, _write_singles
-        responses = dict(sets(rng, listed) if item.is_set else singles(rng, listed, unlisted))
+    responses = judged
+    if not by_people and item.is_set:
+        responses = dict(_write_sets(rng, listed))
+    elif not by_people:
+        responses = dict(_write_singles(rng, listed, unlisted))
     for label, response in responses.items():
         yield label, row.model_copy(update={"responses": (response,)})
 
 
 def _draw_wrong(rng: Random, item: Item, pool: AnswerPool, judged: str | None) -> list[str]:
-    """Draw wrong options, look-alikes among them, and a short wrong answer of people first."""
+    """Draw wrong options, some of them look-alikes; a short answer that people gave comes first."""
     wrong: list[str] = []
     if judged and is_entity(answer := judged.rstrip(".")) and not may_mean(answer, item.references):
         wrong.append(answer)

@@ -101,9 +101,10 @@ def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overl
     two splits ask the same of pictures of equal size.
     """
     keyed = _keyed(splits, _asking_the_same)
+    indexes = {name: _index(rows) for name, rows in keyed.items()}
     overlaps = []
     for other, split in combinations(keyed, 2):
-        index = _index(keyed[other])
+        index = indexes[other]
         counts = dict.fromkeys(PHRASES, 0)
         first: tuple[LabelledExample, LabelledExample] | None = None
         for row in keyed[split]:
