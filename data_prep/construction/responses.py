@@ -22,7 +22,7 @@ from clients.chat import Reply
 from clients.chat_judge import judge_messages
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import ROWS, ModelWriter, Request
-from data_prep.construction.steps.base import Row, StepRow, Text
+from data_prep.construction.steps.base import Row, StepRow, Text, Texts
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
@@ -49,7 +49,7 @@ class Question(StepRow):
     question: Text
     references: tuple[str, ...] = Field((), validation_alias=AliasChoices("references", "answer"))
     reference_mode: ReferenceMode = "all"
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     task: str = "hieval-qs"
     variant: str = "plain"
     metadata: dict[str, Any] = Field(default_factory=dict)

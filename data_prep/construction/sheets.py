@@ -21,7 +21,7 @@ from clients.chat import Reject
 from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
 from data_prep.construction.model_writer import load_rows
 from data_prep.construction.sheet_page import PageItem, picture_url, write_page
-from data_prep.construction.steps.base import Row, StepRow
+from data_prep.construction.steps.base import Row, StepRow, Texts
 from data_prep.errors import UnusableText
 from judging.errors import CustosError, FieldError, errors_at
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
@@ -37,8 +37,8 @@ ANNOTATIONS, DIFFERS = "annotations", "differs"
 class SheetRow(StepRow):
     """A row that people see. Every form says which fields it needs."""
 
-    responses: tuple[str, ...] | None = None
-    options: tuple[str, ...] | None = None
+    responses: Texts | None = None
+    options: Texts | None = None
     level: Literal[1, 2, 3] | None = None
     human_answers: tuple[Any, ...] | None = None
     metadata: dict[str, Any] | None = None

@@ -203,14 +203,14 @@ def image_names(
     if isinstance(value, str):
         return (absolute_name(value, folder),)
     content = value.get("bytes") if isinstance(value, Mapping) else value
-    if isinstance(content, bytes) and save_to is not None:
-        return (str(save_image(content, save_to)),)
-    if isinstance(content, bytes) and in_cell:
+    if isinstance(content, bytes):
+        if save_to is not None:
+            return (str(save_image(content, save_to)),)
+        if not in_cell:
+            raise CustosError("images come as bytes; name a folder to save them in")
         with opened_image(content) as image:
             kind = mime_type(image)
         return (f"data:{kind};base64,{base64.b64encode(content).decode()}",)
-    if isinstance(content, bytes):
-        raise CustosError("images come as bytes; name a folder to save them in")
     if isinstance(value, dict) and isinstance(value.get("path"), str):
         return (absolute_name(value["path"], folder),)
     raise CustosError(f"expected a path, image bytes or a list of these, got {value!r:.80}")

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.errors import UnusableText
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list
 from judging.errors import CustosError, FieldError
 from judging.files.opening import shipped_yaml
 from judging.files.records import decode_json
@@ -29,6 +30,14 @@ CUT_OFF, NOT_JSON, OTHER_SCHEMA = "cut off", "not JSON", "does not fit the schem
 
 Row = dict[str, Any]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _list_in_cell(value: Any) -> Any:
+    return as_list(value, DEFAULT_SEPARATOR) if isinstance(value, str) else value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_list_in_cell)]
+"""A list of texts, which CSV files hold in one cell."""
 
 WORDS = shipped_yaml(Path(__file__).parents[1] / "words.yaml")
 """What models are asked to do, and the kinds that they and people sort by."""
@@ -45,7 +54,7 @@ class StepRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
 
     id: str = Field(min_length=1)
-    images: tuple[str, ...] = ()
+    images: Texts = ()
 
     @property
     def texts(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from data_prep.construction.steps.base import (
     StepReply,
     StepRow,
     Text,
+    Texts,
     construction_step,
 )
 
@@ -51,7 +52,7 @@ def recipe(cell: Cell) -> str:
 class ChartCell(StepRow):
     """A chart, and the cell that a question is wanted for."""
 
-    images: tuple[str, ...] = Field(min_length=1)
+    images: Texts = Field(min_length=1)
     q_type: QType
     q_relation: QRelation
 

@@ -21,6 +21,7 @@ from data_prep.construction.steps.base import (
     StepReply,
     StepRow,
     Text,
+    Texts,
     construction_step,
 )
 from data_prep.errors import UnusableText
@@ -54,7 +55,7 @@ class Seed(StepRow):
     """A description of the picture, and a question."""
     question: Text | None = None
     answer: Text | None = None
-    choices: tuple[str, ...] = ()
+    choices: Texts = ()
     """A question with its answer, and possibly with choices."""
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from data_prep.construction.steps.base import (
     StepReply,
     StepRow,
     Text,
+    Texts,
     construction_step,
 )
 from data_prep.errors import UnusableText
@@ -40,7 +41,7 @@ LEVELS: Mapping[int, str] = _WORDS["levels"]
 class Picture(StepRow):
     """A picture."""
 
-    images: tuple[str, ...] = Field(min_length=1)
+    images: Texts = Field(min_length=1)
 
 
 class Placed(StepReply):

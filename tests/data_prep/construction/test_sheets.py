@@ -357,6 +357,18 @@ def test_gold_items_are_scored_and_left_out(tmp_path: Path) -> None:
         collect(form, rows, [sheets[0], sheets[0]], gold=gold)
 
 
+def test_rows_of_a_spreadsheet_hold_lists_in_cells(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text("id,question,responses,images\n1,Boats?,two;three,a.png\n2,Cars?,1;2,\n")
+    out = tmp_path / "anna.csv"
+    run("construct", "sheet", "truthful-scores", "--in", table, "--out", out)
+    first, second = sorted(
+        csv.DictReader(out.open(encoding="utf-8-sig")), key=lambda row: row["Question"]
+    )
+    assert (first["Response A"], first["Response B"]) == ("two", "three")
+    assert (first["pictures"], second["pictures"]) == (str(tmp_path.resolve() / "a.png"), "")
+
+
 @pytest.mark.parametrize(
     ("name", "field"),
     [
