@@ -32,6 +32,8 @@ GOLD = "gold"
 ITEM, PICTURES = "item", "pictures"
 ANNOTATIONS, DIFFERS = "annotations", "differs"
 """Fields of a row that people disagree on: everybody's values, and the entries that differ."""
+OF_A_LABEL = ("error_type", "second_label", "annotator_labels", "tags", "critique", "confidence")
+"""Fields of a row that go with an earlier label."""
 
 
 class SheetRow(StepRow):
@@ -254,6 +256,8 @@ def collect(
         if any(LEFT_OUT in filled for filled in fillings.values()):
             collected.left_out.append(row["id"])
             continue
+        if form.task is not None:
+            row = {name: value for name, value in row.items() if name not in OF_A_LABEL}
         try:
             collected.rows.append(form.settled(row, fillings))
         except UnusableText as error:

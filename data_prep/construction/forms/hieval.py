@@ -50,7 +50,8 @@ class HiEvalForm(Form):
         """Show domain, question, ground truth and response; the model stays hidden."""
         domain = texts_of(row.get("metadata") or {}, domain="Domain")
         texts = {**domain, **super().shown(row)}
-        texts.setdefault("Response", "(empty)")
+        prepared = row.get("responses") or ()  # The rows of custos prep have a list of one.
+        texts.setdefault("Response", "\n".join(prepared) or "(empty)")
         return texts
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:

@@ -357,6 +357,18 @@ def test_gold_items_are_scored_and_left_out(tmp_path: Path) -> None:
         collect(form, rows, [sheets[0], sheets[0]], gold=gold)
 
 
+def test_rows_of_a_prepared_data_set_are_labelled_anew(tmp_path: Path) -> None:
+    row: Row = {"id": "1", "question": "Boats?", "responses": ["two"], "label": "Wrong; Other"}
+    row |= {"error_type": "Other", "annotator_labels": {"cem": "Wrong; Other"}}
+    assert FORM.shown(row)["Response"] == "two"
+    collected = brought_together(
+        tmp_path, FORM, [row], {name: {"1": {"score": "Correct"}} for name in ("anna", "ben")}
+    )
+    [settled] = collected.rows
+    assert settled["label"] == "Correct"
+    assert settled.keys().isdisjoint({"error_type", "annotator_labels"})
+
+
 def test_rows_of_a_spreadsheet_hold_lists_in_cells(tmp_path: Path) -> None:
     table = tmp_path / "rows.csv"
     table.write_text("id,question,responses,images\n1,Boats?,two;three,a.png\n2,Cars?,1;2,\n")
