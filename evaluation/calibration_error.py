@@ -55,7 +55,7 @@ def calibration_columns(
     cells[known, bin_of_item] = np.stack(
         [np.ones(len(known)), confidence[known], right[known]], axis=1
     )
-    return cells.reshape(len(confidence), -1)
+    return cells.reshape(len(confidence), bins * 3)
 
 
 def expected_calibration_error(sums: Floats) -> Floats:
@@ -196,14 +196,14 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     """
     known = np.flatnonzero(~np.isnan(confidence))
     stated = np.clip(confidence[known], SUREST, 1 - SUREST)
-    design = np.stack([np.ones(len(known)), np.log(stated / (1 - stated))], axis=1)
-    hits = right[known].astype(np.float64)
+    log_odds, hits = np.log(stated / (1 - stated)), right[known].astype(np.float64)
     none = {"value": float("nan"), **NO_INTERVAL._asdict(), "n": len(known)}
-    if not len(known) or hits.min() == hits.max():
+    if not len(known) or hits.min() == hits.max() or (unit := log_odds.std()) < SUREST:
         return none
-    of_right, of_wrong = design[hits == 1, 1], design[hits == 0, 1]
+    of_right, of_wrong = log_odds[hits == 1], log_odds[hits == 0]
     if of_right.min() >= of_wrong.max() or of_right.max() <= of_wrong.min():
-        return none  # one confidence, or confidences that part the right from the wrong
+        return none  # confidences that part the right from the wrong
+    design = np.stack([np.ones(len(known)), (log_odds - log_odds.mean()) / unit], axis=1)
     fitted = np.zeros(2)
     for _ in range(NEWTON_STEPS):
         chance = 1 / (1 + np.exp(-np.clip(design @ fitted, -30, 30)))
@@ -216,9 +216,9 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     products = (design[:, :, None] * design[:, None, :]).reshape(-1, 4)
     curved = cluster_sums(products * (chance * (1 - chance))[:, None], clusters[known])
     groups, left = len(scores), curvature - curved.reshape(-1, 2, 2)
-    estimate = {**none, "value": float(fitted[1])}
+    estimate = {**none, "value": float(fitted[1] / unit)}
     if groups > 2 and np.linalg.det(left).min() > SUREST * np.linalg.det(curvature):
-        moves = np.linalg.solve(left, scores[:, :, None])[:, 1, 0]
+        moves = np.linalg.solve(left, scores[:, :, None])[:, 1, 0] / unit
         error = np.sqrt(np.sum(moves**2) * (groups - 1) / groups)
         half = float(student_quantile(groups - 2, 0.975) * error)
         estimate |= {"low": estimate["value"] - half, "high": estimate["value"] + half}

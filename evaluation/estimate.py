@@ -16,12 +16,12 @@ import numpy as np
 from evaluation.intervals import (
     NO_INTERVAL,
     RESAMPLES,
-    TINY,
     Z_95,
     Floats,
     Interval,
     Ints,
     Mask,
+    Number,
     cluster_sums,
     design,
     design_bounds,
@@ -40,6 +40,8 @@ Sums = Callable[[Floats], Floats]
 UNBOUNDED = (-math.inf, math.inf)
 STEP = 1e-4
 """Step of derivatives, in items."""
+FLAT = 1e-6
+"""Standard error that may come from the step alone."""
 PROBES = 8
 """Resamples on which it is seen which columns a function depends on."""
 MOST_QUANTILES = 2
@@ -128,7 +130,8 @@ class Draws:
         influences = (self.sums[:, used] @ slopes[0, used]) ** 2
         scale = clusters / (clusters - 1)
         error = math.sqrt(influences.sum() * scale)
-        if not error > TINY * max(1.0, abs(point)):
+        flat = FLAT * max(1.0, abs(point))
+        if not error > flat:
             return NO_INTERVAL
         slopes = self._slopes(value, self.resampled, used)[:, used]
         squares = np.zeros(RESAMPLES)
@@ -138,7 +141,7 @@ class Draws:
         errors = np.sqrt(squares * scale)
         distance = value(self.resampled) - point
         exists = ~np.isnan(distance) & ~np.isnan(errors)
-        if not exists.any():
+        if not (np.abs(distance[exists]) > flat).any():
             return NO_INTERVAL
         errors[errors < SMALLEST_ERROR * error] = 0  # a resample of clusters that are alike
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -360,7 +363,7 @@ def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, 
     return mean, changed / n, n / float(found.effect), float(found.clusters) - 1
 
 
-def tango_score(mean: float, changed: float, difference: float) -> float:
+def tango_score(mean: Number, changed: float, difference: float) -> Number:
     """Compute the score of Tango (1998) of a true difference of two rates, for a single item.
 
     ``mean`` is the observed difference, ``changed`` the share of the items on which exactly one of
@@ -371,4 +374,5 @@ def tango_score(mean: float, changed: float, difference: float) -> float:
     root = np.sqrt(slope**2 + 8 * lost * difference * (1 - difference))
     chance_of_loss = (root - slope) / 4
     variance = 2 * chance_of_loss + difference * (1 - difference)
-    return float((mean - difference) / np.sqrt(max(variance, PRECISION)))
+    score: Number = (mean - difference) / np.sqrt(np.maximum(variance, PRECISION))
+    return score

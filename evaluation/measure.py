@@ -185,8 +185,9 @@ class TallyDraws:
         unseen = self.draws.rate(lambda sums: np.zeros(sums.shape[:-1]), items)["high"]
         total = self.total
         confidence = float(metrics.ratio(total.calibration[1::3].sum(), total.with_confidence))
-        low = np.fmin(estimate["low"], confidence - unseen)
-        high = np.fmax(estimate["high"], confidence - 1 + unseen)
+        value = estimate["value"]  # it lies in its interval, also where the rows show no spread
+        low = np.minimum(value, np.fmin(estimate["low"], confidence - unseen))
+        high = np.maximum(value, np.fmax(estimate["high"], confidence - 1 + unseen))
         return estimate | {"low": float(low), "high": float(high)}
 
 

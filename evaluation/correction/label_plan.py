@@ -117,12 +117,13 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
         found = shape.design(questions, n * changed)
         effective = n / found.effect
         freedom = np.maximum(found.clusters - 1, PRECISION)
+        quantile = student_quantile(freedom, 1 - LEVEL)
         # The observed difference from which on a loss of the margin is rejected.
         low, high = np.full(np.shape(n), -margin), np.full(np.shape(n), margin + changed)
         for _ in range(30):
             middle = (low + high) / 2
-            scores = np.array([tango_score(mean, changed, -margin) for mean in middle])
-            is_rejected = scores * np.sqrt(effective) > student_quantile(freedom, 1 - LEVEL)
+            scores = tango_score(middle, changed, -margin)
+            is_rejected = scores * np.sqrt(effective) > quantile
             low, high = np.where(is_rejected, low, middle), np.where(is_rejected, middle, high)
         power = ndtr(-high / np.sqrt(max(changed, PRECISION) / effective))
         return np.asarray((power >= POWER) & (found.clusters > 1))

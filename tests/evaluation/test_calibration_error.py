@@ -123,6 +123,20 @@ def test_without_a_finite_slope_there_is_none(right: np.ndarray) -> None:
     assert np.isnan(chance_band(np.full(9, np.nan), right, np.arange(9))["mean"])
 
 
+@pytest.mark.parametrize("spread", [1e-9, 1e-4])
+def test_the_slope_of_confidences_that_are_nearly_one(spread: float) -> None:
+    """They had no fit, with a traceback, or one that was given up before its end."""
+    stated, right, clusters = judge(np.random.default_rng(2), steepness=0.6)
+    middle = logit(0.8)
+    found = slope(expit(middle + spread * (logit(stated) - middle)), right, clusters)
+    if spread < 1e-6:
+        assert np.isnan([found["value"], found["low"]]).all()
+    else:
+        whole = slope(stated, right, clusters)
+        for end in ("value", "low", "high"):
+            assert found[end] * spread == pytest.approx(whole[end], rel=1e-6)
+
+
 def test_the_interval_of_a_slope_leaves_out_each_question_in_turn() -> None:
     """One step of Newton's method from the fit goes nearly all the way to the fit without it."""
     rng = np.random.default_rng(5)
