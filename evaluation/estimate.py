@@ -78,7 +78,7 @@ class Draws:
     @cached_property
     def resampled(self) -> Floats:
         """Sum over clusters drawn with replacement. Shape ``[B, S]``."""
-        return resample_clusters(self.sums, seed=self.seed)
+        return resample_clusters(self.sums, self.seed)
 
     def rate(self, value: Sums, items: Sums) -> dict[str, Any]:
         """Estimate a share of what ``items`` counts, with the interval of ``design_bounds``."""
@@ -135,7 +135,7 @@ class Draws:
             return NO_INTERVAL
         slopes = self._slopes(value, self.resampled, used)[:, used]
         squares = np.zeros(RESAMPLES)
-        for drawn, weights in weight_chunks(clusters, RESAMPLES, self.seed):
+        for drawn, weights in weight_chunks(clusters, self.seed):
             influence = slopes @ self.sums[drawn, used].T
             squares += np.einsum("rc,rc,rc->r", weights, influence, influence)
         errors = np.sqrt(squares * scale)

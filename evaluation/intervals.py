@@ -275,19 +275,17 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def cluster_weights(
-    clusters: int, resamples: int = RESAMPLES, seed: int = 0
-) -> npt.NDArray[np.uint8]:
+def cluster_weights(clusters: int, seed: int) -> npt.NDArray[np.uint8]:
     """Draw as many clusters as there are, with replacement, and count how often each is drawn.
 
     The draws depend on the arguments alone, so that two judges on the same items are compared on
     the same draws. Shape ``[B, C]``; read-only.
     """
     rng = np.random.default_rng(seed)
-    weights = np.empty((resamples, clusters), dtype=np.uint8)
+    weights = np.empty((RESAMPLES, clusters), dtype=np.uint8)
     chunk = max(1, WEIGHTS_AT_ONCE // clusters)
-    for start in range(0, resamples, chunk):
-        rows = min(chunk, resamples - start)
+    for start in range(0, RESAMPLES, chunk):
+        rows = min(chunk, RESAMPLES - start)
         picks = rng.integers(clusters, size=(rows, clusters))  # [rows, C]
         picks += clusters * np.arange(rows)[:, None]
         counts = np.bincount(picks.ravel(), minlength=rows * clusters)
@@ -296,24 +294,24 @@ def cluster_weights(
     return weights
 
 
-def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+def weight_chunks(clusters: int, seed: int) -> Iterator[tuple[slice, Floats]]:
     """Yield the columns of :func:`cluster_weights` in chunks that fit in memory as floats."""
-    weights = cluster_weights(clusters, resamples, seed)
-    chunk = max(1, WEIGHTS_AT_ONCE // resamples)
+    weights = cluster_weights(clusters, seed)
+    chunk = WEIGHTS_AT_ONCE // RESAMPLES
     for start in range(0, clusters, chunk):
         columns = slice(start, start + chunk)
         yield columns, weights[:, columns].astype(np.float64)
 
 
-def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+def resample_clusters(sums: Floats, seed: int = 0) -> Floats:
     """Add up the sums ``[C, S]`` of clusters that are drawn by :func:`cluster_weights`: ``[B, S]``.
 
     All are nan when ``C < 2``, as one cluster has no spread.
     """
     if len(sums) < 2:
-        return np.full((resamples, sums.shape[1]), np.nan)
-    resampled = np.zeros((resamples, sums.shape[1]))
-    for columns, weights in weight_chunks(len(sums), resamples, seed):
+        return np.full((RESAMPLES, sums.shape[1]), np.nan)
+    resampled = np.zeros((RESAMPLES, sums.shape[1]))
+    for columns, weights in weight_chunks(len(sums), seed):
         resampled += weights @ sums[columns]
     return resampled
 

@@ -10,7 +10,6 @@ from evaluation.correction.scores import unequal_probabilities
 from evaluation.estimate import value_interval
 from evaluation.intervals import (
     NO_INTERVAL,
-    RESAMPLES,
     Floats,
     Ints,
     cluster_sums,
@@ -26,6 +25,7 @@ from evaluation.ranking.bradley_terry import (
     bradley_terry,
     clusters_met,
     fit_strengths,
+    match_points,
     order_probabilities,
     resampled_wins,
     win_matrix,
@@ -38,7 +38,7 @@ ELO_K = 4.0
 ELO_SHUFFLES = 100
 
 
-def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str, Any]:
+def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
     """Compute the table of a tournament as plain values; arguments and errors as ``bradley_terry``.
 
     A resample in which a model wins or loses all its matches has no finite strengths. Where more
@@ -58,7 +58,7 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     wins = win_matrix(results)
     games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
-    num_clusters = len(results) if clusters is None else len(np.unique(clusters))
+    num_clusters = len(np.unique(clusters))
     has_intervals = is_finite.mean() >= 1 - TAIL and not ratings.is_penalised
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
@@ -140,7 +140,6 @@ def rank_by_people(
     people: Floats,
     clusters: Ints,
     probabilities: Floats | None = None,
-    seed: int = 0,
 ) -> dict[str, Any]:
     """Estimate Bradley-Terry ratings by people, who decided a random sample of a judge's matches.
 
@@ -175,7 +174,7 @@ def rank_by_people(
     if np.isnan(_strengths(total, 0)).any():
         raise CustosError("no chain of matches that people decided connects all models")
     values = _strengths(total, power)[0]
-    drawn = _strengths(resample_clusters(sums, RESAMPLES, seed), power)
+    drawn = _strengths(resample_clusters(sums), power)
     models = {}
     for i in np.argsort(-values, kind="stable"):
         value = float(values[i])
@@ -211,19 +210,12 @@ def _columns(results: MatchResults, people: Floats, weights: Floats) -> Floats:
     matches. The numbers are the weight, whether it is in the sample, and 1.
     Shape ``[n, 3 m² + 3]``.
     """
-    models, matches = len(results.names), len(results)
-    known = ~np.isnan(people)
-    tables = np.zeros((matches, 3, models, models))
-    rows = np.arange(matches)
-    for place, among, half_points in (
-        (0, weights, np.nan_to_num(people)),
-        (1, weights, results.half_points),
-        (2, np.ones(matches), results.half_points),
-    ):
-        tables[rows, place, results.first, results.second] = among * half_points / 2
-        tables[rows, place, results.second, results.first] = among * (1 - half_points / 2)
-    numbers = np.stack([weights, known, np.ones(matches)], axis=1)
-    return np.concatenate([tables.reshape(matches, -1), numbers], axis=1)
+    by_judge = match_points(results, results.half_points)
+    by_people = match_points(results, np.nan_to_num(people))
+    weighed = weights[:, None, None]
+    tables = np.stack([weighed * by_people, weighed * by_judge, by_judge], axis=1)
+    numbers = np.stack([weights, ~np.isnan(people), np.ones(len(results))], axis=1)
+    return np.concatenate([tables.reshape(len(results), -1), numbers], axis=1)
 
 
 def _strengths(sums: Floats, power: float) -> Floats:
