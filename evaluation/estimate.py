@@ -27,13 +27,13 @@ from evaluation.intervals import (
     design_bounds,
     design_of_sums,
     percentile_interval,
+    ratio,
     resample_clusters,
     sign_flip_p,
     student_quantile,
     weight_chunks,
     wilson_interval,
 )
-from evaluation.metrics import ratio
 
 Sums = Callable[[Floats], Floats]
 """A function of sums of columns, shapes ``[..., S]`` to ``[...]``; nan where it does not exist."""

@@ -16,8 +16,7 @@ from benchmarks.framework.files import Row, is_cut_off, missing_fields
 from clients.messages import Decoding
 from evaluation.calibration_error import calibration_error
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import Floats, Ints, Mask, number_clusters
-from evaluation.metrics import ratio
+from evaluation.intervals import Floats, Ints, Mask, number_clusters, ratio
 from judging.errors import CustosError, FieldError
 from judging.rules.answer_options import extract_confidence, extract_option, published_option
 from judging.types import JudgeRequest, Verdict

@@ -20,8 +20,7 @@ from benchmarks.framework.files import Row
 from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion, load_engine
 from clients.chat import Reply
 from evaluation.estimate import Draws
-from evaluation.intervals import Floats
-from evaluation.metrics import ratio
+from evaluation.intervals import Floats, ratio
 from judging.errors import CustosError, FieldError, errors_at
 from judging.progress import in_batches
 from judging.rules.answer_options import extract_option, find_option

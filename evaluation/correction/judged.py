@@ -273,21 +273,14 @@ def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
     score = q.value - f.value
 
     def end(of_q: float, of_f: float, of_s: float, side: int) -> float:
-        """Solve ``(score - informed * rate)² = variance(rate)``, of three ends, for one root.
+        """Solve ``(score - informed r)² = dq² + (1 - r)² df² + r² ds²`` for one root.
 
-        The variance is a quadratic of the rate; 0 or 1 where no interval is bounded (Fieller 1954).
+        It is 0 or 1 where no interval is bounded (Fieller 1954).
         """
-        at_zero, at_half, at_one = (
-            (of_q - q.value) ** 2
-            + (1 - rate) ** 2 * (of_f - f.value) ** 2
-            + rate**2 * (of_s - s.value) ** 2
-            for rate in (0.0, 0.5, 1.0)
-        )
-        bend = 2 * (at_zero + at_one - 2 * at_half)
-        squared = informed * informed - bend
-        linear = -2 * score * informed - (at_one - at_zero - bend)
-        root = math.sqrt(max(linear * linear - 4 * squared * (score * score - at_zero), 0.0))
-        return (-linear + (root if side else -root)) / (2 * squared) if squared > 0 else float(side)
+        dq, df, ds = of_q - q.value, of_f - f.value, of_s - s.value
+        squared, half = informed**2 - df**2 - ds**2, score * informed - df**2
+        root = math.sqrt(max(half**2 - squared * (score**2 - dq**2 - df**2), 0.0))
+        return (half + (root if side else -root)) / squared if squared > 0 else float(side)
 
     low, high = end(q.low, f.high, s.high, 0), end(q.high, f.low, s.low, 1)
     return Rate(score / informed, low, high, q.n)

@@ -18,7 +18,6 @@ from evaluation.correction.scores import variance_ratio
 from evaluation.estimate import LEVEL, POWER, PRECISION, tango_score
 from evaluation.intervals import (
     LIKENESS,
-    LIKENESS_EVENTS,
     Z_95,
     Design,
     Floats,
@@ -27,6 +26,7 @@ from evaluation.intervals import (
     cluster_sums,
     design,
     design_bounds,
+    drawn_up,
     student_quantile,
     wilson_half_width,
 )
@@ -86,9 +86,7 @@ class Questions:
         """
         size = 1 + (self.alike - 1) * np.asarray(share)
         effect, assumed = (1 + (size - 1) * likeness for likeness in (self.correlation, LIKENESS))
-        full = events / size
-        drawn = (full * effect + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
-        return Design(np.maximum(effect, drawn), assumed, questions * self.even)
+        return Design(drawn_up(effect, assumed, events / size), assumed, questions * self.even)
 
 
 def rate_half_width(questions: Floats, rate: float, shape: Questions) -> Floats:

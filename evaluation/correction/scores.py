@@ -16,8 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.intervals import Floats, Ints, Mask, design, design_bounds, wilson_bounds
-from evaluation.metrics import ratio
+from evaluation.intervals import Floats, Ints, Mask, design, design_bounds, ratio, wilson_bounds
 from judging.errors import CustosError
 
 SAMPLING_PROBABILITY = "sampling_probability"

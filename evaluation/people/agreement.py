@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.estimate import Draws, mean, share, without_nan
-from evaluation.intervals import Floats, Ints, number_clusters
-from evaluation.metrics import UNSCORED, accuracy, cohen_kappa, ratio
+from evaluation.intervals import Floats, Ints, number_clusters, ratio
+from evaluation.metrics import UNSCORED, accuracy, cohen_kappa
 from evaluation.outcomes import full_label, question_numbers
 from judging.tasks import get_task, worth_under
 from judging.types import LabelledExample, Verdict

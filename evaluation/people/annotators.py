@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws, loss_within_p, mean, share
-from evaluation.intervals import Floats, Ints
-from evaluation.metrics import UNSCORED, ratio
+from evaluation.intervals import Floats, Ints, ratio
+from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes, gather
 from evaluation.people.agreement import (
     MIN_ROWS,

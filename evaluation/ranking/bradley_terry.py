@@ -21,10 +21,10 @@ from evaluation.intervals import (
     Ints,
     Mask,
     cluster_sums,
+    ratio,
     resample_clusters,
 )
 from evaluation.measure import CORRECT
-from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
 from judging.errors import CustosError
 from judging.files.values import is_empty
@@ -123,10 +123,11 @@ def clusters_met(results: MatchResults, clusters: Ints) -> Ints:
 def bradley_terry(results: MatchResults, clusters: Ints) -> Ratings:
     """Fit maximum-likelihood strengths, ``P(i beats j) = 1 / (1 + 10^((r_j - r_i) / 400))``.
 
-    ``clusters`` are the matches' questions, which are resampled, ``[n]``. The model is Bradley & Terry's (1952), a tie being half a win for each side. Where the strength
+    The model is Bradley & Terry's (1952), a tie being half a win for each side. Where the strength
     of a model would be infinite, as it is not connected to the others by both a win (or tie) and a
     loss (or tie), directly or through a chain, all strengths and resamples are those of Firth's
-    penalty. Raise ``CustosError`` if no chain of matches leads from a model to another one.
+    penalty. ``clusters``, ``[n]``, are the matches' questions, which are resampled. Raise
+    ``CustosError`` if no chain of matches leads from a model to another one.
     """
     wins = win_matrix(results)
     met = _reaches(wins + wins.T)

@@ -15,9 +15,9 @@ from evaluation.intervals import (
     cluster_sums,
     percentile_interval,
     rate_interval,
+    ratio,
     resample_clusters,
 )
-from evaluation.metrics import ratio
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,

@@ -19,8 +19,8 @@ from evaluation.calibration_error import (
 from evaluation.intervals import Floats, Ints
 
 
-def ece(confidence: Floats, right: Floats, bins: int = 15) -> float:
-    columns = calibration_columns(confidence, right, bins)
+def ece(confidence: Floats, right: Floats) -> float:
+    columns = calibration_columns(confidence, right)
     return float(expected_calibration_error(columns.sum(axis=0)))
 
 
@@ -35,8 +35,8 @@ def test_calibration_error_against_a_plain_loop() -> None:
 
 
 def test_bins_of_equal_width_hold_their_upper_ends_and_the_first_also_0() -> None:
-    confidence = np.array([0.0, 0.0999, 0.1, 0.3, 0.5, 0.7, 0.95, 1.0])
-    assert equal_width_bins(confidence, 10).tolist() == [0, 0, 0, 2, 4, 6, 9, 9]
+    confidence = np.array([0.0, 0.0666, 1 / 15, 0.2, 0.5, 0.7, 14 / 15, 0.95, 1.0])
+    assert equal_width_bins(confidence).tolist() == [0, 0, 0, 2, 7, 10, 13, 14, 14]
 
 
 def test_a_reliability_table_holds_the_bins_in_use() -> None:

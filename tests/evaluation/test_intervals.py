@@ -14,12 +14,12 @@ from evaluation.estimate import Draws, mean, without_nan
 from evaluation.intervals import (
     cluster_sums,
     holm,
+    ratio,
     resample_clusters,
     sign_flip_p,
     wilson_bounds,
     wilson_interval,
 )
-from evaluation.metrics import ratio
 
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 10), (3, 10), (10, 10), (81, 263), (1, 1)])
