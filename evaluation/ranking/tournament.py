@@ -152,7 +152,7 @@ def rank_by_people(
     ``people`` are half points of the first model, 0 to 2, nan where people decided nothing.
     ``clusters`` are the matches' questions, which are resampled. ``probabilities`` are those with
     which decided matches were drawn, where some were likelier: matches then weigh by the inverse,
-    as in :func:`evaluation.correction.scores.ppi_plus_plus`. Shapes ``[n]``. Raise ``CustosError``
+    as in :func:`evaluation.correction.scores.corrected_rate`. Shapes ``[n]``. Raise ``CustosError``
     if people decided matches of fewer than two questions, no chain of matches that they decided
     leads from a model to another one, or probabilities are no such thing.
 
