@@ -321,10 +321,10 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     """Bound a paired difference from below, and find the smallest loss that would be visible.
 
     The bound is the loss that a one-sided score test at 5 % just does not reject (Tango 1998), for
-    the effective number of items: items over the design effect and over the squared ratio of
-    Student's quantiles for clusters and for items. Unlike Wald's it holds where the judges never
-    differ: 150 such items leave out a loss of 2 points, 100 do not. Differences are those of the
-    second judge less the first, -1, 0 or 1. Shapes ``[n]``.
+    the number of items over the design effect and by Student's quantile for the effective number of
+    clusters. Unlike Wald's it holds where the judges never differ: 150 such items leave out a loss
+    of 2 points, 100 do not. Differences are those of the second judge less the first, -1, 0 or 1.
+    Shapes ``[n]``.
     """
     mean, changed, effective, freedom = _summary(differences, clusters)
     if not freedom > 0:

@@ -180,17 +180,15 @@ def judge_correlation(rate: float, sensitivity: float, specificity: float) -> fl
 
 
 def expected_half_widths(
-    labels: Floats, items: int, rate: float, correlation: float, shape: Questions | None = None
+    labels: Floats, items: int, rate: float, correlation: float, shape: Questions
 ) -> tuple[Floats, Floats]:
     """Compute half the expected interval widths of PPI++ and of the labels alone. ``[...]`` each.
 
     What all items leave open, because other questions could have been asked, no judge takes away;
     of the rest, it leaves ``1 - correlation²``. ``labels`` are numbers of labelled ones among
     ``items``, drawn singly, from 2; ``rate`` is a guess of people's rate, and ``correlation`` that
-    of the judge's labels with people's, guessed or estimated. Without a ``shape``, items share no
-    questions.
+    of the judge's labels with people's, guessed or estimated.
     """
-    shape = shape or Questions()
     guess, share = np.full(np.shape(labels), rate), labels / items
     questions = items / shape.rows * (1 - (1 - share) ** shape.rows)
     found = shape.design(questions, labels * min(rate, 1 - rate), share)
@@ -205,7 +203,7 @@ def expected_half_widths(
 
 
 def labels_needed(
-    half_width: float, items: int, rate: float, correlation: float, shape: Questions | None = None
+    half_width: float, items: int, rate: float, correlation: float, shape: Questions
 ) -> LabelPlan:
     """Find the smallest number of labels whose 95 % interval is expected to be narrow enough.
 

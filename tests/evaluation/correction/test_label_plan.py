@@ -31,7 +31,7 @@ def test_the_planned_labels_give_the_wanted_half_width(
     rate: float, accuracy: float, half_width: float
 ) -> None:
     correlation = judge_correlation(rate, accuracy, accuracy)
-    plan = labels_needed(half_width, ITEMS, rate, correlation)
+    plan = labels_needed(half_width, ITEMS, rate, correlation, Questions())
     assert plan.with_judge is not None
     assert plan.alone is not None
     for labels, alone in ((plan.with_judge, False), (plan.alone, True)):
@@ -47,10 +47,12 @@ def test_the_planned_labels_give_the_wanted_half_width(
 def test_one_label_fewer_is_not_enough(
     half_width: float, items: int, rate: float, correlation: float
 ) -> None:
-    plan = labels_needed(half_width, items, rate, correlation)
+    plan = labels_needed(half_width, items, rate, correlation, Questions())
     for number, labels in enumerate(plan):
         at = items if labels is None else labels
-        widths = expected_half_widths(np.array([at - 1.0, at]), items, rate, correlation)[number]
+        widths = expected_half_widths(
+            np.array([at - 1.0, at]), items, rate, correlation, Questions()
+        )[number]
         assert widths[0] > half_width or at == 2
         assert (widths[1] > half_width) == (labels is None)
     if plan.alone is not None:
