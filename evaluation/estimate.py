@@ -40,7 +40,7 @@ Sums = Callable[[Floats], Floats]
 UNBOUNDED = (-math.inf, math.inf)
 STEP = 1e-4
 """Step of derivatives, in items."""
-FLAT = 1e-6
+FLAT = 1e-7
 """Standard error that may come from the step alone."""
 PROBES = 8
 """Resamples on which it is seen which columns a function depends on."""

@@ -245,7 +245,7 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
 
 
 def _mean(values: Floats, weights: Floats) -> Floats:
-    return ratio(np.sum(values * weights), weights.sum())
+    return ratio(np.asarray(np.sum(values * weights)), weights.sum())
 
 
 def _influence(values: Floats, weights: Floats) -> Floats:
