@@ -247,17 +247,20 @@ def differences(
     """Estimate one giver's ``agreement`` and ``kappa`` less another's, from their columns."""
     draws = Draws.of(np.concatenate([first, second], axis=1), clusters, seed)
     half, n = first.shape[1], len(first)
-    values: dict[str, Callable[[Floats], Floats]] = {"agreement": _same_share, "kappa": _kappa}
+    values: dict[str, tuple[Callable[[Floats], Floats], float]] = {
+        "agreement": (_same_share, 1.0),
+        "kappa": (_kappa, 2.0),
+    }
 
-    def difference(value: Callable[[Floats], Floats]) -> dict[str, Any]:
+    def difference(value: Callable[[Floats], Floats], most: float) -> dict[str, Any]:
         return draws.estimate(
             lambda sums: value(sums[..., :half]) - value(sums[..., half:]),
             n,
-            (-2.0, 2.0),
+            (-most, most),
             is_difference=True,
         )
 
-    return {figure: difference(values[figure]) for figure in figures}
+    return {figure: difference(*values[figure]) for figure in figures}
 
 
 def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
