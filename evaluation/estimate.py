@@ -45,14 +45,14 @@ FLAT = 1e-7
 PROBES = 8
 """Resamples on which it is seen which columns a function depends on."""
 MOST_QUANTILES = 2
-"""Student's quantiles that an end is away from the value at most: with few clusters so many
-resamples may be alike in all of theirs that no end could be given."""
+"""Most of Student's quantiles between a value and an end. Of few clusters, many resamples hold some
+that are all alike: they have no error, and are infinitely far from the value in units of it."""
 FEW_MOVERS = 6
-"""Clusters that move a difference, below which resamples say too little of it; and no test that
-flips their signs can go below .05."""
+"""Fewest clusters that must move a difference for resamples to tell enough of it. With fewer, no
+test that flips their signs can go below .05, either."""
 UNEVEN = 1.2
-"""Jackknife's error over that of a resample from which on some cluster is too large to resample: it
-is nearly the mean, and so seems to move nothing (our own rule)."""
+"""Ratio of the jackknife's error to that by influences from which on the former counts (our own
+rule). A cluster with most of the items is nearly the mean itself, and seems to move nothing."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
