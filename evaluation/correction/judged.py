@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from evaluation.correction.scores import Rate
-from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
+from evaluation.correction.scores import Rate, raw_rate
+from evaluation.intervals import Z_95, Floats, Ints, Mask, number_clusters
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.judge.card import SHIPPED, shipped_judges
@@ -158,11 +158,7 @@ def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> Err
 def _share(hits: Mask, among: Mask, clusters: Ints) -> Figure:
     if not among.any():
         return Figure(value=None, low=None, high=None, n=0)
-    return Figure(**_raw(hits[among].astype(np.float64), clusters[among])._asdict())
-
-
-def _raw(hits: Floats, clusters: Ints) -> Rate:
-    return Rate(float(hits.mean()), *clustered_rate(hits, clusters), len(hits))
+    return Figure(**raw_rate(hits[among].astype(np.float64), clusters[among])._asdict())
 
 
 def read_errors(source: Path) -> dict[str, ErrorRates]:
@@ -223,12 +219,12 @@ def judged_rate(
     adds. ``hits`` are 1 for the best label, else 0: shape ``[n]``, at least one. A rubric of
     ``None`` marks a row that no judge decided, which needs no correction.
     """
-    raw = _raw(hits, clusters)
+    raw = raw_rate(hits, clusters)
     names = np.array(["" if rubric is None else f"/{rubric}" for rubric in rubrics])
     parts, sources = [], []
     for name in np.unique(names):
         rows = names == name
-        part = _raw(hits[rows], clusters[rows])
+        part = raw_rate(hits[rows], clusters[rows])
         if name:
             rubric = str(name)[1:]
             if (known := errors.get(rubric)) is None:

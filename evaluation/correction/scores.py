@@ -157,12 +157,17 @@ def corrected_rate(
     return CorrectedRate(
         "ppi++" if probabilities is None else "weighted ppi++",
         corrected,
-        Rate(float(judge.mean()), *clustered_rate(judge, groups), len(judge)),
+        raw_rate(judge, groups),
         labelled,
         power,
         float(_mean(judge, weights * people)),
         1 - float(_mean(judge, weights * (1 - people))),
     )
+
+
+def raw_rate(values: Floats, clusters: Ints) -> Rate:
+    """Estimate a rate of items, 0 to 1, that are alike within clusters. Shapes ``[n]``."""
+    return Rate(float(values.mean()), *clustered_rate(values, clusters), len(values))
 
 
 def label_weights(is_labelled: Mask, probabilities: Floats | None) -> Floats:
