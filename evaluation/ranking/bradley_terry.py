@@ -20,7 +20,6 @@ from evaluation.intervals import (
     Floats,
     Ints,
     Mask,
-    cluster_sums,
     ratio,
     resample_clusters,
 )
@@ -90,25 +89,32 @@ class Ratings:
     """Whether Firth's penalty made them finite, as where a model won all its matches."""
 
 
-def match_points(results: MatchResults, half_points: Floats | Ints) -> Floats:
-    """Lay out each match's part of the win matrix, a tie as half a win for each. ``[n, m, m]``."""
-    models, match = len(results.names), np.arange(len(results))
-    points = np.zeros((len(results), models, models))
-    points[match, results.first, results.second] = half_points / 2
-    points[match, results.second, results.first] = 1 - half_points / 2
-    return points
+def wins_by_cluster(
+    results: MatchResults,
+    clusters: Ints,
+    half_points: Floats | Ints,
+    weights: Floats | float = 1.0,
+) -> Floats:
+    """Count the wins of row over column in each cluster, a tie as half a win for each.
+
+    ``clusters``, ``half_points`` and ``weights`` are of matches, ``[n]``. Shape ``[C, m, m]``.
+    """
+    models, places = len(results.names), np.unique(clusters, return_inverse=True)[1]
+    wins = np.zeros((places.max() + 1, models, models))
+    np.add.at(wins, (places, results.first, results.second), weights * half_points / 2)
+    np.add.at(wins, (places, results.second, results.first), weights * (1 - half_points / 2))
+    return wins
 
 
 def win_matrix(results: MatchResults) -> Floats:
     """Count the wins of row over column. Shape ``[m, m]``."""
-    return np.asarray(match_points(results, results.half_points).sum(axis=0))
+    return wins_by_cluster(results, np.zeros_like(results.first), results.half_points)[0]
 
 
 def resampled_wins(results: MatchResults, clusters: Ints) -> Floats:
     """Count the wins in resamples of the matches, whole clusters. Shape ``[B, m, m]``."""
-    points = match_points(results, results.half_points)
-    sums = cluster_sums(points.reshape(len(results), -1), clusters)
-    return resample_clusters(sums).reshape(-1, *points.shape[1:])
+    wins = wins_by_cluster(results, clusters, results.half_points)
+    return resample_clusters(wins.reshape(len(wins), -1)).reshape(-1, *wins.shape[1:])
 
 
 def clusters_met(results: MatchResults, clusters: Ints) -> Ints:

@@ -25,10 +25,10 @@ from evaluation.ranking.bradley_terry import (
     bradley_terry,
     clusters_met,
     fit_strengths,
-    match_points,
     order_probabilities,
     resampled_wins,
     win_matrix,
+    wins_by_cluster,
 )
 from judging.errors import CustosError
 
@@ -169,7 +169,7 @@ def rank_by_people(
     weights *= weights.sum() / np.sum(weights**2)  # their sum is the effective number (Kish 1965)
     judged = fit_strengths(win_matrix(results), penalised=True)
     power = _power(results, people, weights, judged)
-    sums = cluster_sums(_columns(results, people, weights), clusters)
+    sums = _sums(results, people, weights, clusters)
     total = sums.sum(axis=0, keepdims=True)
     if np.isnan(_strengths(total, 0)).any():
         raise CustosError("no chain of matches that people decided connects all models")
@@ -203,19 +203,22 @@ def _power(results: MatchResults, people: Floats, weights: Floats, judged: Float
     return float(np.clip(np.nan_to_num(ratio(shared, own * (1 + sampled))), 0, 1))
 
 
-def _columns(results: MatchResults, people: Floats, weights: Floats) -> Floats:
-    """Lay out each match's part of three win tables, with its weight and number.
+def _sums(results: MatchResults, people: Floats, weights: Floats, clusters: Ints) -> Floats:
+    """Add up three win tables in each cluster, with weight and number of its matches.
 
     The tables are people's and the judge's on the sample, by ``weights``, and the judge's on all
-    matches. The numbers are the weight, whether it is in the sample, and 1.
-    Shape ``[n, 3 m² + 3]``.
+    matches. The numbers are the weight, those in the sample, and those of all matches.
+    Shape ``[C, 3 m² + 3]``.
     """
-    by_judge = match_points(results, results.half_points)
-    by_people = match_points(results, np.nan_to_num(people))
-    weighed = weights[:, None, None]
-    tables = np.stack([weighed * by_people, weighed * by_judge, by_judge], axis=1)
+    judged = results.half_points
+    tables = [
+        wins_by_cluster(results, clusters, np.nan_to_num(people), weights),
+        wins_by_cluster(results, clusters, judged, weights),
+        wins_by_cluster(results, clusters, judged),
+    ]
     numbers = np.stack([weights, ~np.isnan(people), np.ones(len(results))], axis=1)
-    return np.concatenate([tables.reshape(len(results), -1), numbers], axis=1)
+    flat = [table.reshape(len(table), -1) for table in tables]
+    return np.concatenate([*flat, cluster_sums(numbers, clusters)], axis=1)
 
 
 def _strengths(sums: Floats, power: float) -> Floats:
