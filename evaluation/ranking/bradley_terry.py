@@ -108,7 +108,8 @@ def wins_by_cluster(
 
 def win_matrix(results: MatchResults) -> Floats:
     """Count the wins of row over column. Shape ``[m, m]``."""
-    return wins_by_cluster(results, np.zeros_like(results.first), results.half_points)[0]
+    together = np.zeros_like(results.first)
+    return np.asarray(wins_by_cluster(results, together, results.half_points)[0])
 
 
 def resampled_wins(results: MatchResults, clusters: Ints) -> Floats:
