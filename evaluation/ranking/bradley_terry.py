@@ -118,15 +118,6 @@ def resampled_wins(results: MatchResults, clusters: Ints) -> Floats:
     return resample_clusters(wins.reshape(len(wins), -1)).reshape(-1, *wins.shape[1:])
 
 
-def clusters_met(results: MatchResults, clusters: Ints) -> Ints:
-    """Count the clusters in which two models met. Shape ``[m, m]``."""
-    sides = np.sort([results.first, results.second], axis=0)
-    low, high, _ = np.unique(np.stack([*sides, clusters]), axis=1)
-    met = np.zeros((len(results.names), len(results.names)), dtype=np.int64)
-    np.add.at(met, (low, high), 1)
-    return met + met.T
-
-
 def bradley_terry(results: MatchResults, clusters: Ints) -> Ratings:
     """Fit maximum-likelihood strengths, ``P(i beats j) = 1 / (1 + 10^((r_j - r_i) / 400))``.
 

@@ -23,7 +23,6 @@ from evaluation.ranking.bradley_terry import (
     RATING_MEAN,
     MatchResults,
     bradley_terry,
-    clusters_met,
     fit_strengths,
     order_probabilities,
     resampled_wins,
@@ -55,7 +54,8 @@ def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
     names = results.names
     ratings = bradley_terry(results, clusters)
     elo = elo_table(results)
-    wins = win_matrix(results)
+    by_cluster = wins_by_cluster(results, clusters, results.half_points)
+    wins, met = by_cluster.sum(axis=0), np.sum(by_cluster + by_cluster.mT > 0, axis=0)
     games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
     num_clusters = len(np.unique(clusters))
@@ -71,7 +71,7 @@ def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
             "points": float(wins[i].sum()),
             "elo": elo[names[i]],
         }
-    resampled, met = resampled_wins(results, clusters), clusters_met(results, clusters)
+    resampled = resampled_wins(results, clusters)
     rates, resampled_rates = ratio(wins, games), ratio(resampled, resampled + resampled.mT)
     win_rates: dict[str, dict[str, dict[str, float]]] = {}
     for i, j in np.ndindex(*games.shape):
