@@ -169,7 +169,7 @@ def _choose_judge(old: Path, new: Path, margin: float) -> tuple[Outcome, str]:
     for run, folder in zip((old, new), folders, strict=True):
         judge = Judge.load(str(run))
         rows = resolve_examples(judge, test)
-        save_evaluation(folder, test, grade_examples(judge, rows, progress=False))
+        save_evaluation(folder, test, grade_examples(judge, rows))
     before, after = read_shared(folders[0], folders[1], 1).outcomes
     accuracy = paired_accuracies(after.right.tolist(), before.right.tolist(), before.clusters)
     checks = gate(folders[0], folders[1], margin=margin, min_common=1)

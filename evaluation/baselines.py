@@ -326,7 +326,8 @@ OVERLAP, SENTENCES = "logistic_overlap", "sentence_embeddings"
 """Names of the regressions in reports."""
 FOLDS = 10
 STRENGTH = 0.01
-"""Two vectors of 384 numbers a row would fit the labels of a few hundred rows by heart."""
+"""Inverse strength of the penalty on embeddings: with a weaker one, two vectors of 384 numbers a
+row would fit the labels of a few hundred rows by heart."""
 _NEGATION = re.compile(r"\b(?:no|not|never|nor|none|neither|isn't|wasn't|aren't|cannot|can't)\b")
 _HEDGE = re.compile(r"\b(?:or|maybe|perhaps|possibly|might|either|unclear|unknown|unsure)\b")
 

@@ -13,13 +13,13 @@ from evaluation.intervals import (
     Ints,
     Mask,
     cluster_sums,
+    ratio,
     student_quantile,
 )
-from evaluation.metrics import ratio
 
 ECE_BINS = 15
-Binning = Callable[[Floats, int], Ints]
-"""Sorts confidences into a number of bins; returns the bin of each."""
+Binning = Callable[[Floats], Ints]
+"""Sorts confidences into :data:`ECE_BINS` bins; returns the bin of each."""
 NEWTON_STEPS = 100
 SIMULATIONS = 1000
 AT_ONCE = 1 << 21
@@ -28,34 +28,34 @@ SUREST = 1e-6
 """Distance from 0 and 1 at which log-odds are cut off."""
 
 
-def equal_mass_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
+def equal_mass_bins(confidence: Floats) -> Ints:
     """Sort items into bins of equally many, lowest confidence first. Shape ``[n]``, without nan.
 
     Equal confidences share a bin, so that with many ties bins are uneven and some stay empty.
     """
     below = np.searchsorted(np.sort(confidence), confidence, side="left")
-    return np.asarray(below * bins // max(1, len(confidence)), dtype=np.int64)
+    return np.asarray(below * ECE_BINS // max(1, len(confidence)), dtype=np.int64)
 
 
-def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
+def equal_width_bins(confidence: Floats) -> Ints:
     """Sort items into bins of equal width, with their upper ends (Guo et al. 2017)."""
-    return np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
+    return np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence, side="left")
 
 
 def calibration_columns(
-    confidence: Floats, right: Floats, bins: int = ECE_BINS, binning: Binning = equal_mass_bins
+    confidence: Floats, right: Floats, binning: Binning = equal_mass_bins
 ) -> Floats:
     """Lay out, per item and bin, a count, the confidence and ``right``. Shape ``[n, bins * 3]``.
 
     All are 0 outside of the item's bin; a nan confidence has no bin.
     """
-    cells = np.zeros((len(confidence), bins, 3))
+    cells = np.zeros((len(confidence), ECE_BINS, 3))
     known = np.flatnonzero(~np.isnan(confidence))
-    bin_of_item = binning(confidence[known], bins)
+    bin_of_item = binning(confidence[known])
     cells[known, bin_of_item] = np.stack(
         [np.ones(len(known)), confidence[known], right[known]], axis=1
     )
-    return cells.reshape(len(confidence), -1)
+    return cells.reshape(len(confidence), ECE_BINS * 3)
 
 
 def expected_calibration_error(sums: Floats) -> Floats:
@@ -96,7 +96,7 @@ def calibration_error(
 
     It has no interval, as chance can only add to it. Arguments as :func:`chance_band`.
     """
-    columns = calibration_columns(confidence, right.astype(np.float64), binning=binning)
+    columns = calibration_columns(confidence, right.astype(np.float64), binning)
     return {
         "value": float(expected_calibration_error(columns.sum(axis=0))),
         **NO_INTERVAL._asdict(),
@@ -127,9 +127,9 @@ def chance_band(
     stated, groups = confidence[known], np.unique(clusters[known], return_inverse=True)[1]
     if not len(stated):
         return {"mean": float("nan"), "high": float("nan")}
-    order = np.argsort(binning(stated, ECE_BINS), kind="stable")
+    order = np.argsort(binning(stated), kind="stable")
     stated, groups = stated[order], groups[order]
-    bins = binning(stated, ECE_BINS)
+    bins = binning(stated)
     starts = np.unique(bins, return_index=True)[1]
     shares = np.sqrt(likeness(stated, right[known][order], groups))
     rng = np.random.default_rng(seed)
@@ -172,7 +172,7 @@ def squared_error(confidence: Floats, right: Mask, clusters: Ints) -> float:
     """
     known = np.flatnonzero(~np.isnan(confidence))
     residuals = confidence[known] - right[known]
-    bins = equal_mass_bins(confidence[known], ECE_BINS)
+    bins = equal_mass_bins(confidence[known])
     total, weight = 0.0, 0
     for number in np.unique(bins):
         inside = bins == number
@@ -196,14 +196,14 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     """
     known = np.flatnonzero(~np.isnan(confidence))
     stated = np.clip(confidence[known], SUREST, 1 - SUREST)
-    design = np.stack([np.ones(len(known)), np.log(stated / (1 - stated))], axis=1)
-    hits = right[known].astype(np.float64)
+    log_odds, hits = np.log(stated / (1 - stated)), right[known].astype(np.float64)
     none = {"value": float("nan"), **NO_INTERVAL._asdict(), "n": len(known)}
-    if not len(known) or hits.min() == hits.max():
+    if not len(known) or hits.min() == hits.max() or (unit := log_odds.std()) < SUREST:
         return none
-    of_right, of_wrong = design[hits == 1, 1], design[hits == 0, 1]
+    of_right, of_wrong = log_odds[hits == 1], log_odds[hits == 0]
     if of_right.min() >= of_wrong.max() or of_right.max() <= of_wrong.min():
-        return none  # one confidence, or confidences that part the right from the wrong
+        return none  # confidences that part the right from the wrong
+    design = np.stack([np.ones(len(known)), (log_odds - log_odds.mean()) / unit], axis=1)
     fitted = np.zeros(2)
     for _ in range(NEWTON_STEPS):
         chance = 1 / (1 + np.exp(-np.clip(design @ fitted, -30, 30)))
@@ -216,9 +216,9 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     products = (design[:, :, None] * design[:, None, :]).reshape(-1, 4)
     curved = cluster_sums(products * (chance * (1 - chance))[:, None], clusters[known])
     groups, left = len(scores), curvature - curved.reshape(-1, 2, 2)
-    estimate = {**none, "value": float(fitted[1])}
+    estimate = {**none, "value": float(fitted[1] / unit)}
     if groups > 2 and np.linalg.det(left).min() > SUREST * np.linalg.det(curvature):
-        moves = np.linalg.solve(left, scores[:, :, None])[:, 1, 0]
+        moves = np.linalg.solve(left, scores[:, :, None])[:, 1, 0] / unit
         error = np.sqrt(np.sum(moves**2) * (groups - 1) / groups)
         half = float(student_quantile(groups - 2, 0.975) * error)
         estimate |= {"low": estimate["value"] - half, "high": estimate["value"] + half}

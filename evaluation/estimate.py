@@ -16,41 +16,43 @@ import numpy as np
 from evaluation.intervals import (
     NO_INTERVAL,
     RESAMPLES,
-    TINY,
     Z_95,
     Floats,
     Interval,
     Ints,
     Mask,
+    Number,
     cluster_sums,
     design,
     design_bounds,
     design_of_sums,
     percentile_interval,
+    ratio,
     resample_clusters,
     sign_flip_p,
     student_quantile,
     weight_chunks,
     wilson_interval,
 )
-from evaluation.metrics import ratio
 
 Sums = Callable[[Floats], Floats]
 """A function of sums of columns, shapes ``[..., S]`` to ``[...]``; nan where it does not exist."""
 UNBOUNDED = (-math.inf, math.inf)
 STEP = 1e-4
 """Step of derivatives, in items."""
+FLAT = 1e-7
+"""Standard error that may come from the step alone."""
 PROBES = 8
 """Resamples on which it is seen which columns a function depends on."""
 MOST_QUANTILES = 2
-"""Student's quantiles that an end is away from the value at most: with few clusters so many
-resamples may be alike in all of theirs that no end could be given."""
+"""Most of Student's quantiles between a value and an end. Of few clusters, many resamples hold some
+that are all alike: they have no error, and are infinitely far from the value in units of it."""
 FEW_MOVERS = 6
-"""Clusters that move a difference, below which resamples say too little of it; and no test that
-flips their signs can go below .05."""
+"""Fewest clusters that must move a difference for resamples to tell enough of it. With fewer, no
+test that flips their signs can go below .05, either."""
 UNEVEN = 1.2
-"""Jackknife's error over that of a resample from which on some cluster is too large to resample: it
-is nearly the mean, and so seems to move nothing (our own rule)."""
+"""Ratio of the jackknife's error to that by influences from which on the former counts (our own
+rule). A cluster with most of the items is nearly the mean itself, and seems to move nothing."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
@@ -76,7 +78,7 @@ class Draws:
     @cached_property
     def resampled(self) -> Floats:
         """Sum over clusters drawn with replacement. Shape ``[B, S]``."""
-        return resample_clusters(self.sums, seed=self.seed)
+        return resample_clusters(self.sums, self.seed)
 
     def rate(self, value: Sums, items: Sums) -> dict[str, Any]:
         """Estimate a share of what ``items`` counts, with the interval of ``design_bounds``."""
@@ -128,17 +130,18 @@ class Draws:
         influences = (self.sums[:, used] @ slopes[0, used]) ** 2
         scale = clusters / (clusters - 1)
         error = math.sqrt(influences.sum() * scale)
-        if not error > TINY * max(1.0, abs(point)):
+        flat = FLAT * max(1.0, abs(point))
+        if not error > flat:
             return NO_INTERVAL
         slopes = self._slopes(value, self.resampled, used)[:, used]
         squares = np.zeros(RESAMPLES)
-        for drawn, weights in weight_chunks(clusters, RESAMPLES, self.seed):
+        for drawn, weights in weight_chunks(clusters, self.seed):
             influence = slopes @ self.sums[drawn, used].T
             squares += np.einsum("rc,rc,rc->r", weights, influence, influence)
         errors = np.sqrt(squares * scale)
         distance = value(self.resampled) - point
         exists = ~np.isnan(distance) & ~np.isnan(errors)
-        if not exists.any():
+        if not (np.abs(distance[exists]) > flat).any():
             return NO_INTERVAL
         errors[errors < SMALLEST_ERROR * error] = 0  # a resample of clusters that are alike
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -318,10 +321,10 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     """Bound a paired difference from below, and find the smallest loss that would be visible.
 
     The bound is the loss that a one-sided score test at 5 % just does not reject (Tango 1998), for
-    the effective number of items: items over the design effect and over the squared ratio of
-    Student's quantiles for clusters and for items. Unlike Wald's it holds where the judges never
-    differ: 150 such items leave out a loss of 2 points, 100 do not. Differences are those of the
-    second judge less the first, -1, 0 or 1. Shapes ``[n]``.
+    the number of items over the design effect and by Student's quantile for the effective number of
+    clusters. Unlike Wald's it holds where the judges never differ: 150 such items leave out a loss
+    of 2 points, 100 do not. Differences are those of the second judge less the first, -1, 0 or 1.
+    Shapes ``[n]``.
     """
     mean, changed, effective, freedom = _summary(differences, clusters)
     if not freedom > 0:
@@ -360,7 +363,7 @@ def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, 
     return mean, changed / n, n / float(found.effect), float(found.clusters) - 1
 
 
-def tango_score(mean: float, changed: float, difference: float) -> float:
+def tango_score(mean: Number, changed: float, difference: float) -> Number:
     """Compute the score of Tango (1998) of a true difference of two rates, for a single item.
 
     ``mean`` is the observed difference, ``changed`` the share of the items on which exactly one of
@@ -371,4 +374,5 @@ def tango_score(mean: float, changed: float, difference: float) -> float:
     root = np.sqrt(slope**2 + 8 * lost * difference * (1 - difference))
     chance_of_loss = (root - slope) / 4
     variance = 2 * chance_of_loss + difference * (1 - difference)
-    return float((mean - difference) / np.sqrt(max(variance, PRECISION)))
+    score: Number = (mean - difference) / np.sqrt(np.maximum(variance, PRECISION))
+    return score

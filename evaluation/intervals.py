@@ -163,7 +163,7 @@ def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS, least: float
     of it. ``least`` is the smallest effect: 1, or 0 where items weigh unequally, which may help.
     """
     n, num_hits = sizes.sum(axis=-1), hits.sum(axis=-1)
-    rate = _divide(num_hits, n)
+    rate = ratio(num_hits, n)
     events = np.minimum(num_hits, n - num_hits)
     return design_of_sums(hits, sizes, rate * (1 - rate), events, likeness, least)
 
@@ -187,19 +187,23 @@ def design_of_sums(
     as in :func:`design`.
     """
     n = sizes.sum(axis=-1)
-    mean, share = _divide(sums.sum(axis=-1), n), _divide(sizes, n[..., None])
+    mean, share = ratio(sums.sum(axis=-1), n), ratio(sizes, n[..., None])
     residuals = sums - mean[..., None] * sizes
-    variance = np.sum(_divide(residuals**2, 1 - share), axis=-1)
+    variance = np.sum(ratio(residuals**2, 1 - share), axis=-1)
     mean_size = np.sum(share * sizes, axis=-1)  # of an item's cluster
-    estimated = np.maximum(least, np.nan_to_num(_divide(variance * (n - 1), n * n * spread)))
+    estimated = np.maximum(least, np.nan_to_num(ratio(variance * (n - 1), n * n * spread)))
     assumed = 1 + (mean_size - 1) * likeness
-    full = np.nan_to_num(_divide(events, mean_size))
-    drawn = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
-    effect = np.maximum(estimated, drawn)
-    found = np.clip(np.nan_to_num(_divide(effect - 1, mean_size - 1)), 0, 1)[..., None]
+    effect = drawn_up(estimated, assumed, np.nan_to_num(ratio(events, mean_size)))
+    found = np.clip(np.nan_to_num(ratio(effect - 1, mean_size - 1)), 0, 1)[..., None]
     of_cluster = sizes * (1 + np.maximum(sizes - 1, 0) * found)
-    clusters = _divide(of_cluster.sum(axis=-1) ** 2, np.sum(of_cluster**2, axis=-1))
+    clusters = ratio(of_cluster.sum(axis=-1) ** 2, np.sum(of_cluster**2, axis=-1))
     return Design(effect, assumed, clusters)
+
+
+def drawn_up(estimated: Floats, assumed: Floats, full: Floats) -> Floats:
+    """Draw low design effects up to assumed ones, as far as few clusters are ``full`` of events."""
+    drawn = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
+    return np.maximum(estimated, drawn)
 
 
 def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Floats, Floats]:
@@ -253,10 +257,14 @@ def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> 
     return Interval(float(low), float(high))
 
 
-def _divide(numerator: Floats, denominator: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quotient = np.divide(numerator, denominator)
-    return np.asarray(np.where(np.isfinite(quotient), quotient, np.nan))
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Divide; the quotient is nan where the denominator is zero or nan."""
+    numerator, denominator = np.broadcast_arrays(
+        np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
+    )
+    quotient = np.full(numerator.shape, np.nan)
+    np.divide(numerator, denominator, out=quotient, where=denominator != 0)
+    return quotient
 
 
 def number_clusters(keys: Sequence[Hashable]) -> Ints:
@@ -275,19 +283,17 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def cluster_weights(
-    clusters: int, resamples: int = RESAMPLES, seed: int = 0
-) -> npt.NDArray[np.uint8]:
+def cluster_weights(clusters: int, seed: int) -> npt.NDArray[np.uint8]:
     """Draw as many clusters as there are, with replacement, and count how often each is drawn.
 
     The draws depend on the arguments alone, so that two judges on the same items are compared on
     the same draws. Shape ``[B, C]``; read-only.
     """
     rng = np.random.default_rng(seed)
-    weights = np.empty((resamples, clusters), dtype=np.uint8)
+    weights = np.empty((RESAMPLES, clusters), dtype=np.uint8)
     chunk = max(1, WEIGHTS_AT_ONCE // clusters)
-    for start in range(0, resamples, chunk):
-        rows = min(chunk, resamples - start)
+    for start in range(0, RESAMPLES, chunk):
+        rows = min(chunk, RESAMPLES - start)
         picks = rng.integers(clusters, size=(rows, clusters))  # [rows, C]
         picks += clusters * np.arange(rows)[:, None]
         counts = np.bincount(picks.ravel(), minlength=rows * clusters)
@@ -296,24 +302,24 @@ def cluster_weights(
     return weights
 
 
-def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+def weight_chunks(clusters: int, seed: int) -> Iterator[tuple[slice, Floats]]:
     """Yield the columns of :func:`cluster_weights` in chunks that fit in memory as floats."""
-    weights = cluster_weights(clusters, resamples, seed)
-    chunk = max(1, WEIGHTS_AT_ONCE // resamples)
+    weights = cluster_weights(clusters, seed)
+    chunk = WEIGHTS_AT_ONCE // RESAMPLES
     for start in range(0, clusters, chunk):
         columns = slice(start, start + chunk)
         yield columns, weights[:, columns].astype(np.float64)
 
 
-def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+def resample_clusters(sums: Floats, seed: int = 0) -> Floats:
     """Add up the sums ``[C, S]`` of clusters that are drawn by :func:`cluster_weights`: ``[B, S]``.
 
     All are nan when ``C < 2``, as one cluster has no spread.
     """
     if len(sums) < 2:
-        return np.full((resamples, sums.shape[1]), np.nan)
-    resampled = np.zeros((resamples, sums.shape[1]))
-    for columns, weights in weight_chunks(len(sums), resamples, seed):
+        return np.full((RESAMPLES, sums.shape[1]), np.nan)
+    resampled = np.zeros((RESAMPLES, sums.shape[1]))
+    for columns, weights in weight_chunks(len(sums), seed):
         resampled += weights @ sums[columns]
     return resampled
 

@@ -23,6 +23,7 @@ from evaluation.intervals import (
     Floats,
     Ints,
     cluster_standard_error,
+    ratio,
     student_quantile,
 )
 from evaluation.outcomes import Outcomes
@@ -74,12 +75,12 @@ class Tally:
     @property
     def brier(self) -> Floats:
         """Average the Brier scores."""
-        return metrics.ratio(self._column(2), self.with_posterior)
+        return ratio(self._column(2), self.with_posterior)
 
     @property
     def nll(self) -> Floats:
         """Average the negative log-likelihoods."""
-        return metrics.ratio(self._column(3), self.with_posterior)
+        return ratio(self._column(3), self.with_posterior)
 
     @property
     def calibration(self) -> Floats:
@@ -95,7 +96,7 @@ class Tally:
     def overconfidence(self) -> Floats:
         """Subtract the accuracy from the mean confidence, of items with a confidence."""
         surplus = self.calibration[..., 1::3] - self.calibration[..., 2::3]
-        return metrics.ratio(surplus.sum(axis=-1), self.with_confidence)
+        return ratio(surplus.sum(axis=-1), self.with_confidence)
 
     def classes(self, is_member: Callable[[str], bool]) -> Ints:
         """Find the indices of the labels for which a test holds."""
@@ -184,9 +185,10 @@ class TallyDraws:
 
         unseen = self.draws.rate(lambda sums: np.zeros(sums.shape[:-1]), items)["high"]
         total = self.total
-        confidence = float(metrics.ratio(total.calibration[1::3].sum(), total.with_confidence))
-        low = np.fmin(estimate["low"], confidence - unseen)
-        high = np.fmax(estimate["high"], confidence - 1 + unseen)
+        confidence = float(ratio(total.calibration[1::3].sum(), total.with_confidence))
+        value = estimate["value"]  # it lies in its interval, also where the rows show no spread
+        low = np.minimum(value, np.fmin(estimate["low"], confidence - unseen))
+        high = np.maximum(value, np.fmax(estimate["high"], confidence - 1 + unseen))
         return estimate | {"low": float(low), "high": float(high)}
 
 
@@ -204,7 +206,7 @@ def _part_accuracy(part: Callable[[str], str], tally: Tally) -> Floats:
     same = np.array([[a == b for b in parts] for a in parts])
     rows = tally.classes(lambda label: bool(part(label)))
     agreed = (tally.confusion * same)[..., rows, :].sum(axis=(-2, -1))
-    return metrics.ratio(agreed, tally.confusion[..., rows, :].sum(axis=(-2, -1)))
+    return ratio(agreed, tally.confusion[..., rows, :].sum(axis=(-2, -1)))
 
 
 def _items_with(is_member: Callable[[str], bool], tally: Tally) -> Floats:
@@ -215,12 +217,12 @@ def _items_with(is_member: Callable[[str], bool], tally: Tally) -> Floats:
 METRICS: Mapping[str, Metric] = {
     "accuracy": Metric(lambda tally: metrics.accuracy(tally.confusion), is_rate=True),
     "accuracy_unscored_as_wrong": Metric(
-        lambda tally: metrics.ratio(np.trace(tally.confusion, axis1=-2, axis2=-1), tally.items),
+        lambda tally: ratio(np.trace(tally.confusion, axis1=-2, axis2=-1), tally.items),
         attrgetter("items"),
         is_rate=True,
     ),
     "coverage": Metric(
-        lambda tally: metrics.ratio(tally.scored, tally.items), attrgetter("items"), is_rate=True
+        lambda tally: ratio(tally.scored, tally.items), attrgetter("items"), is_rate=True
     ),
     "kappa": Metric(lambda tally: metrics.cohen_kappa(tally.confusion), bounds=(-1.0, 1.0)),
     "mcc": Metric(lambda tally: metrics.matthews(tally.confusion), bounds=(-1.0, 1.0)),

@@ -10,20 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.intervals import Floats, Ints
+from evaluation.intervals import Floats, Ints, ratio
 
 UNSCORED = -1
 """Predicted label index of an item that the judge gave no label."""
-
-
-def ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """Divide; the quotient is nan where the denominator is zero or nan."""
-    numerator, denominator = np.broadcast_arrays(
-        np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
-    )
-    quotient = np.full(numerator.shape, np.nan)
-    np.divide(numerator, denominator, out=quotient, where=denominator != 0)
-    return quotient
 
 
 def confusion_cells(human: Ints, predicted: Ints, classes: int) -> Floats:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
 from evaluation.intervals import wilson_interval
-from evaluation.report.plots import figure_file, finish_axes
+from evaluation.report.plots import BLUE, ORANGE, figure_file, finish_axes
 from evaluation.report.text import markdown_table, number, with_interval
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import write_text
@@ -292,8 +292,6 @@ def _plain(answer: HumanAnswer) -> tuple[str, ...]:
 
 
 PICTURE = "hmi.png"
-ORIGINAL, MANIPULATED = "#0072B2", "#D55E00"
-"""Blue and red as in Figure 3, in hues that colour-blind readers can tell apart."""
 
 
 def measure_hmi(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -360,7 +358,7 @@ def draw_sorted(charts: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw the HMI of all charts in order, originals and manipulated ones in two colours."""
     with figure_file(path, max(6.0, 0.14 * len(charts)), 4) as figure:
         axes = figure.subplots()
-        for name, colour in (("original", ORIGINAL), ("manipulated", MANIPULATED)):
+        for name, colour in (("original", BLUE), ("manipulated", ORANGE)):
             bars = {
                 position: chart["hmi"]["value"]
                 for position, chart in enumerate(charts)

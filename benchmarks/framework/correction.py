@@ -24,8 +24,8 @@ from evaluation.correction.judged import (
 )
 from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
 from evaluation.estimate import without_nan
-from evaluation.intervals import Floats, cluster_sums, number_clusters, resample_clusters
-from evaluation.metrics import confusion_matrix, ratio
+from evaluation.intervals import Floats, cluster_sums, number_clusters, ratio, resample_clusters
+from evaluation.metrics import confusion_matrix
 from evaluation.outcomes import full_label
 from evaluation.ranking.bradley_terry import order_probabilities
 from judging.errors import CustosError, FieldError

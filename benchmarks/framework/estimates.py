@@ -12,8 +12,7 @@ import numpy as np
 from benchmarks.framework.files import CUT_OFF, Row, stored_verdicts
 from evaluation.calibration_error import calibration_error, equal_mass_bins, equal_width_bins
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import Floats, Mask, number_clusters
-from evaluation.metrics import ratio
+from evaluation.intervals import Floats, Mask, number_clusters, ratio
 
 OVERALL = "overall"
 Estimate = Mapping[str, Any]

@@ -15,9 +15,8 @@ from benchmarks.framework.estimates import coverage, measure_stated_confidence, 
 from benchmarks.framework.files import Row, is_cut_off, missing_fields
 from clients.messages import Decoding
 from evaluation.calibration_error import calibration_error
-from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import Floats, Ints, Mask, number_clusters
-from evaluation.metrics import ratio
+from evaluation.estimate import UNBOUNDED, Draws, without_nan
+from evaluation.intervals import Floats, Ints, Mask, number_clusters, ratio
 from judging.errors import CustosError, FieldError
 from judging.rules.answer_options import extract_confidence, extract_option, published_option
 from judging.types import JudgeRequest, Verdict
@@ -50,11 +49,12 @@ def cai(accuracies: Floats) -> Floats:
     return ratio(a1 - a2, a1) + ratio(a3 - a2, a2)
 
 
-_OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
-    "level_mean": lambda accuracies: np.asarray(accuracies.mean(axis=-1)),
-    "level_variance": lambda accuracies: np.asarray(accuracies.var(axis=-1)),
-    "cai": cai,
+_OVER_LEVELS: Mapping[str, tuple[Callable[[Floats], Floats], tuple[float, float]]] = {
+    "level_mean": (lambda accuracies: np.asarray(accuracies.mean(axis=-1)), (0.0, 1.0)),
+    "level_variance": (lambda accuracies: np.asarray(accuracies.var(axis=-1)), (0.0, 2 / 9)),
+    "cai": (cai, UNBOUNDED),
 }
+"""Summaries over the three levels, each with its smallest and largest value."""
 
 
 def _accuracies(items: Sequence[Item], right: Mask, clusters: Ints) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def _accuracies(items: Sequence[Item], right: Mask, clusters: Ints) -> dict[str,
         for name in names:
             branch = branch.setdefault(name, {})
         branch[last] = draws.rate(partial(accuracy, group), itemgetter((..., group)))
-    for name, summary in _OVER_LEVELS.items():
-        measured[name] = draws.estimate(partial(over_levels, summary), len(items))
+    for name, (summary, bounds) in _OVER_LEVELS.items():
+        measured[name] = draws.estimate(partial(over_levels, summary), len(items), bounds)
     return measured
 
 

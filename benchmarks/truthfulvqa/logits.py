@@ -19,9 +19,8 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion, load_engine
 from clients.chat import Reply
-from evaluation.estimate import Draws
-from evaluation.intervals import Floats
-from evaluation.metrics import ratio
+from evaluation.estimate import UNBOUNDED, Draws
+from evaluation.intervals import Floats, ratio
 from judging.errors import CustosError, FieldError, errors_at
 from judging.progress import in_batches
 from judging.rules.answer_options import extract_option, find_option
@@ -129,7 +128,11 @@ def measure_lal(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns = np.concatenate([np.where(known, values, 0), known], axis=1)
     draws = Draws.of(columns, np.arange(len(items)))
     intervals = {
-        name: draws.estimate(partial(_mean, len(names), column), float(known[:, column].sum()))
+        name: draws.estimate(
+            partial(_mean, len(names), column),
+            float(known[:, column].sum()),
+            (-2.0, 2.0) if name.startswith("lal_norm") else UNBOUNDED,
+        )
         for column, name in enumerate(names)
     }
     return {

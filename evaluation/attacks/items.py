@@ -296,14 +296,7 @@ class AttackFamily:
     def requests(
         self, item: AttackItem, seed: int, num_wordings: int
     ) -> Iterator[tuple[str, JudgeRequest]]:
-        """Yield names of wordings and the item's request with each of the :meth:`responses`."""
-        for name, response in self.responses(item, seed, num_wordings):
-            yield name, item.request.model_copy(update={"responses": (response,)})
-
-    def responses(
-        self, item: AttackItem, seed: int, num_wordings: int
-    ) -> Iterator[tuple[str, str]]:
-        """Yield names of wordings and the responses that they make of an item.
+        """Yield names of wordings and the item's request with the responses that they make of it.
 
         What is drawn depends on the seed, the family and the item alone. A wording is left out
         where the item cannot fill its slots.
@@ -318,7 +311,7 @@ class AttackFamily:
         for name in draw.sample(fitting, min(num_wordings, len(fitting))):
             response = self.wordings[name].format(**slots)
             if self.is_control or self.mentions_reference or not item.holds_reference(response):
-                yield name, response
+                yield name, item.request.model_copy(update={"responses": (response,)})
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.estimate import LEVEL, lowest_difference, mean, without_nan
+from evaluation.estimate import LEVEL, UNBOUNDED, lowest_difference, mean, without_nan
 from evaluation.intervals import Mask, holm, sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, divisions, paired_difference
 from evaluation.outcomes import (
@@ -246,7 +246,9 @@ def _compare_with_people(
     compared: dict[str, Any] = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
     compared |= {"advantage": None, "cross_entropy": None}
     for name, ((of_a, of_b), of_rows) in figures.items():
-        difference = mean(of_b - of_a, None, of_rows, seed, is_difference=True)
+        bounds = UNBOUNDED if name == "cross_entropy" else (-1.0, 1.0)
+        apart = of_b - of_a
+        difference = mean(apart, None, of_rows, seed, bounds=bounds, is_difference=True)
         both = {"a": float(of_a.mean()), "b": float(of_b.mean()), "difference": difference}
         compared[name] = both
     return compared

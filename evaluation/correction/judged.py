@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from evaluation.correction.scores import Rate
-from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
+from evaluation.correction.scores import Rate, raw_rate
+from evaluation.intervals import Z_95, Floats, Ints, Mask, number_clusters
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.judge.card import SHIPPED, shipped_judges
@@ -158,11 +158,7 @@ def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> Err
 def _share(hits: Mask, among: Mask, clusters: Ints) -> Figure:
     if not among.any():
         return Figure(value=None, low=None, high=None, n=0)
-    return Figure(**_raw(hits[among].astype(np.float64), clusters[among])._asdict())
-
-
-def _raw(hits: Floats, clusters: Ints) -> Rate:
-    return Rate(float(hits.mean()), *clustered_rate(hits, clusters), len(hits))
+    return Figure(**raw_rate(hits[among].astype(np.float64), clusters[among])._asdict())
 
 
 def read_errors(source: Path) -> dict[str, ErrorRates]:
@@ -223,12 +219,12 @@ def judged_rate(
     adds. ``hits`` are 1 for the best label, else 0: shape ``[n]``, at least one. A rubric of
     ``None`` marks a row that no judge decided, which needs no correction.
     """
-    raw = _raw(hits, clusters)
+    raw = raw_rate(hits, clusters)
     names = np.array(["" if rubric is None else f"/{rubric}" for rubric in rubrics])
     parts, sources = [], []
     for name in np.unique(names):
         rows = names == name
-        part = _raw(hits[rows], clusters[rows])
+        part = raw_rate(hits[rows], clusters[rows])
         if name:
             rubric = str(name)[1:]
             if (known := errors.get(rubric)) is None:
@@ -273,21 +269,14 @@ def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
     score = q.value - f.value
 
     def end(of_q: float, of_f: float, of_s: float, side: int) -> float:
-        """Solve ``(score - informed * rate)² = variance(rate)``, of three ends, for one root.
+        """Solve ``(score - informed r)² = dq² + (1 - r)² df² + r² ds²`` for one root.
 
-        The variance is a quadratic of the rate; 0 or 1 where no interval is bounded (Fieller 1954).
+        It is 0 or 1 where no interval is bounded (Fieller 1954).
         """
-        at_zero, at_half, at_one = (
-            (of_q - q.value) ** 2
-            + (1 - rate) ** 2 * (of_f - f.value) ** 2
-            + rate**2 * (of_s - s.value) ** 2
-            for rate in (0.0, 0.5, 1.0)
-        )
-        bend = 2 * (at_zero + at_one - 2 * at_half)
-        squared = informed * informed - bend
-        linear = -2 * score * informed - (at_one - at_zero - bend)
-        root = math.sqrt(max(linear * linear - 4 * squared * (score * score - at_zero), 0.0))
-        return (-linear + (root if side else -root)) / (2 * squared) if squared > 0 else float(side)
+        dq, df, ds = of_q - q.value, of_f - f.value, of_s - s.value
+        squared, half = informed**2 - df**2 - ds**2, score * informed - df**2
+        root = math.sqrt(max(half**2 - squared * (score**2 - dq**2 - df**2), 0.0))
+        return (half + (root if side else -root)) / squared if squared > 0 else float(side)
 
     low, high = end(q.low, f.high, s.high, 0), end(q.high, f.low, s.low, 1)
     return Rate(score / informed, low, high, q.n)

@@ -18,7 +18,6 @@ from evaluation.correction.scores import variance_ratio
 from evaluation.estimate import LEVEL, POWER, PRECISION, tango_score
 from evaluation.intervals import (
     LIKENESS,
-    LIKENESS_EVENTS,
     Z_95,
     Design,
     Floats,
@@ -27,6 +26,7 @@ from evaluation.intervals import (
     cluster_sums,
     design,
     design_bounds,
+    drawn_up,
     student_quantile,
     wilson_half_width,
 )
@@ -86,9 +86,7 @@ class Questions:
         """
         size = 1 + (self.alike - 1) * np.asarray(share)
         effect, assumed = (1 + (size - 1) * likeness for likeness in (self.correlation, LIKENESS))
-        full = events / size
-        drawn = (full * effect + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
-        return Design(np.maximum(effect, drawn), assumed, questions * self.even)
+        return Design(drawn_up(effect, assumed, events / size), assumed, questions * self.even)
 
 
 def rate_half_width(questions: Floats, rate: float, shape: Questions) -> Floats:
@@ -117,12 +115,13 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
         found = shape.design(questions, n * changed)
         effective = n / found.effect
         freedom = np.maximum(found.clusters - 1, PRECISION)
+        quantile = student_quantile(freedom, 1 - LEVEL)
         # The observed difference from which on a loss of the margin is rejected.
         low, high = np.full(np.shape(n), -margin), np.full(np.shape(n), margin + changed)
         for _ in range(30):
             middle = (low + high) / 2
-            scores = np.array([tango_score(mean, changed, -margin) for mean in middle])
-            is_rejected = scores * np.sqrt(effective) > student_quantile(freedom, 1 - LEVEL)
+            scores = tango_score(middle, changed, -margin)
+            is_rejected = scores * np.sqrt(effective) > quantile
             low, high = np.where(is_rejected, low, middle), np.where(is_rejected, middle, high)
         power = ndtr(-high / np.sqrt(max(changed, PRECISION) / effective))
         return np.asarray((power >= POWER) & (found.clusters > 1))
@@ -181,17 +180,15 @@ def judge_correlation(rate: float, sensitivity: float, specificity: float) -> fl
 
 
 def expected_half_widths(
-    labels: Floats, items: int, rate: float, correlation: float, shape: Questions | None = None
+    labels: Floats, items: int, rate: float, correlation: float, shape: Questions
 ) -> tuple[Floats, Floats]:
     """Compute half the expected interval widths of PPI++ and of the labels alone. ``[...]`` each.
 
     What all items leave open, because other questions could have been asked, no judge takes away;
     of the rest, it leaves ``1 - correlation²``. ``labels`` are numbers of labelled ones among
     ``items``, drawn singly, from 2; ``rate`` is a guess of people's rate, and ``correlation`` that
-    of the judge's labels with people's, guessed or estimated. Without a ``shape``, items share no
-    questions.
+    of the judge's labels with people's, guessed or estimated.
     """
-    shape = shape or Questions()
     guess, share = np.full(np.shape(labels), rate), labels / items
     questions = items / shape.rows * (1 - (1 - share) ** shape.rows)
     found = shape.design(questions, labels * min(rate, 1 - rate), share)
@@ -206,7 +203,7 @@ def expected_half_widths(
 
 
 def labels_needed(
-    half_width: float, items: int, rate: float, correlation: float, shape: Questions | None = None
+    half_width: float, items: int, rate: float, correlation: float, shape: Questions
 ) -> LabelPlan:
     """Find the smallest number of labels whose 95 % interval is expected to be narrow enough.
 

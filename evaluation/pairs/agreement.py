@@ -15,10 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from evaluation import metrics
 from evaluation.calibration_error import calibration_error, equal_mass_bins, equal_width_bins
 from evaluation.estimate import Draws, mean, share, share_of_columns
-from evaluation.intervals import Floats, Ints, number_clusters, sign_flip_p
+from evaluation.intervals import Floats, Ints, number_clusters, ratio, sign_flip_p
 from evaluation.measure import METRICS, Metric, TallyDraws
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import gather
@@ -45,13 +44,13 @@ def accuracy_ties_excluded(confusion: Floats) -> Floats:
     A tie by the judge is wrong. Shapes ``[..., 3, 3]`` (``PAIR_LABELS``, rows people) to ``[...]``.
     """
     named = confusion[..., A, A] + confusion[..., B, B]
-    return metrics.ratio(named, _pairs_with_winner(confusion))
+    return ratio(named, _pairs_with_winner(confusion))
 
 
 def accuracy_ties_half(confusion: Floats) -> Floats:
     """Average the credit of pairs: 1 for agreement, 0 for a reversal, a half if one side ties."""
     credit = (confusion * _HALF_CREDIT).sum(axis=(-2, -1))
-    return metrics.ratio(credit, confusion.sum(axis=(-2, -1)))
+    return ratio(credit, confusion.sum(axis=(-2, -1)))
 
 
 def loser_rate(confusion: Floats) -> Floats:
@@ -61,7 +60,7 @@ def loser_rate(confusion: Floats) -> Floats:
     contender answers that the judge accepts and lies near one minus accuracy.
     """
     reversals = confusion[..., A, B] + confusion[..., B, A]
-    return metrics.ratio(reversals, _pairs_with_winner(confusion))
+    return ratio(reversals, _pairs_with_winner(confusion))
 
 
 def _of_winners(rate: Callable[[Floats], Floats]) -> Metric:

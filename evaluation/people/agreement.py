@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.estimate import Draws, mean, share, without_nan
-from evaluation.intervals import Floats, Ints, number_clusters
-from evaluation.metrics import UNSCORED, accuracy, cohen_kappa, ratio
+from evaluation.intervals import Floats, Ints, number_clusters, ratio
+from evaluation.metrics import UNSCORED, accuracy, cohen_kappa
 from evaluation.outcomes import full_label, question_numbers
 from judging.tasks import get_task, worth_under
 from judging.types import LabelledExample, Verdict
@@ -215,52 +215,52 @@ def _ordinal(sums: Floats) -> Floats:
     return ratio(np.sum(pairs * apart, axis=(-2, -1)) * used.sum(axis=-1), expected)
 
 
-class Sides:
-    """Agreement of several givers of labels with people, on rows of the questions ``clusters``."""
+def side_columns(own: Floats, people: Floats, same: Floats | None = None) -> Floats:
+    """Lay a giver of labels beside people: shares of labels of each, on the same rows, ``[n, K]``.
 
-    def __init__(self, clusters: Ints, seed: int = 0) -> None:
-        self._clusters = clusters
-        self._seed = seed
-        self._columns: dict[str, Floats] = {}
+    ``same``, ``[n]``, is the chance of the same label; by default that of two independent ones.
+    The columns are ``same``, ``own`` and ``people``, ``[n, 1 + 2 * K]``.
+    """
+    same = np.sum(own * people, axis=1) if same is None else same
+    return np.concatenate([same[:, None], own, people], axis=1)
 
-    def add(self, name: str, own: Floats, people: Floats, same: Floats | None = None) -> None:
-        """Add a giver: shares of its labels and of people's on the same rows, ``[n, K]`` each.
 
-        ``same``, ``[n]``, is the chance of the same label; by default that of two independent ones.
-        """
-        same = np.sum(own * people, axis=1) if same is None else same
-        self._columns[name] = np.concatenate([same[:, None], own, people], axis=1)
+def agreement_and_kappa(columns: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
+    """Estimate ``agreement``, the chance of the same label, and Cohen's ``kappa``.
 
-    def both(self, name: str) -> dict[str, Any]:
-        """Estimate ``agreement``, the chance of the same label, and Cohen's ``kappa``.
+    They are those of a giver, with :func:`side_columns`, and a person drawn at random.
+    """
+    draws = Draws.of(columns, clusters, seed)
+    return {
+        "agreement": mean_share(columns[:, 0].copy(), clusters, seed),
+        "kappa": draws.estimate(_kappa, len(columns), KAPPA_BOUNDS),
+    }
 
-        They are those of a giver and a person drawn at random, with intervals by question.
-        """
-        columns = self._columns[name]
-        draws = Draws.of(columns, self._clusters, self._seed)
-        return {
-            "agreement": mean_share(columns[:, 0].copy(), self._clusters, self._seed),
-            "kappa": draws.estimate(_kappa, len(self._clusters), KAPPA_BOUNDS),
-        }
 
-    def differences(
-        self, name: str, other: str, figures: Sequence[str] = ("agreement", "kappa")
-    ) -> dict[str, Any]:
-        """Estimate one giver's ``agreement`` and ``kappa`` less another's, on the same rows."""
-        columns = np.concatenate([self._columns[name], self._columns[other]], axis=1)
-        draws = Draws.of(columns, self._clusters, self._seed)
-        half, n = columns.shape[1] // 2, len(self._clusters)
-        values: dict[str, Callable[[Floats], Floats]] = {"agreement": _same_share, "kappa": _kappa}
+def differences(
+    first: Floats,
+    second: Floats,
+    clusters: Ints,
+    seed: int = 0,
+    figures: Sequence[str] = ("agreement", "kappa"),
+) -> dict[str, Any]:
+    """Estimate one giver's ``agreement`` and ``kappa`` less another's, from their columns."""
+    draws = Draws.of(np.concatenate([first, second], axis=1), clusters, seed)
+    half, n = first.shape[1], len(first)
+    values: dict[str, tuple[Callable[[Floats], Floats], float]] = {
+        "agreement": (_same_share, 1.0),
+        "kappa": (_kappa, 2.0),
+    }
 
-        def difference(value: Callable[[Floats], Floats]) -> dict[str, Any]:
-            return draws.estimate(
-                lambda sums: value(sums[..., :half]) - value(sums[..., half:]),
-                n,
-                (-2.0, 2.0),
-                is_difference=True,
-            )
+    def difference(value: Callable[[Floats], Floats], most: float) -> dict[str, Any]:
+        return draws.estimate(
+            lambda sums: value(sums[..., :half]) - value(sums[..., half:]),
+            n,
+            (-most, most),
+            is_difference=True,
+        )
 
-        return {figure: difference(values[figure]) for figure in figures}
+    return {figure: difference(*values[figure]) for figure in figures}
 
 
 def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _same_share(sums: Floats) -> Floats:
 
 
 def _kappa(sums: Floats) -> Floats:
-    """Compute Cohen's kappa from the columns of :class:`Sides`, ``[..., 1 + 2 * K]``."""
+    """Compute Cohen's kappa from sums of :func:`side_columns`, ``[..., 1 + 2 * K]``."""
     size = (sums.shape[-1] - 1) // 2
     own, people = sums[..., 1 : size + 1], sums[..., size + 1 :]
     total, expected = own.sum(axis=-1), np.sum(own * people, axis=-1)

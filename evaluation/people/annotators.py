@@ -17,17 +17,19 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws, loss_within_p, mean, share
-from evaluation.intervals import Floats, Ints
-from evaluation.metrics import UNSCORED, ratio
+from evaluation.intervals import Floats, Ints, ratio
+from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes, gather
 from evaluation.people.agreement import (
     MIN_ROWS,
     PeoplesLabels,
-    Sides,
+    agreement_and_kappa,
+    differences,
     gather_people,
     krippendorff_alpha,
     mean_share,
     people_with_each_other,
+    side_columns,
 )
 from judging.types import LabelledExample, Verdict
 
@@ -204,11 +206,12 @@ def measure_people(
     if not common.any():
         return None
     shared, judged = people.take(common), judge.take(common)
-    sides = Sides(shared.clusters, seed)
     shares, same = people_with_each_other(shared)
-    sides.add("people", shares, shares, same)
-    sides.add("judge", _one_hot(shared, judged.predicted), shares)
-    sides.add("best", _one_hot(shared, shared.counts.argmax(axis=1)), shares)
+    sides = {
+        "people": side_columns(shares, shares, same),
+        "judge": side_columns(_one_hot(shared, judged.predicted), shares),
+        "best": side_columns(_one_hot(shared, shared.counts.argmax(axis=1)), shares),
+    }
     counts = people.counts[several]
     most = counts.max(axis=1, keepdims=True)
     test = alternative_annotator_test(duels(shared, judged.predicted), len(judged), epsilon, seed)
@@ -225,8 +228,8 @@ def measure_people(
         "n_common": int(common.sum()),
         "questions": len(np.unique(shared.clusters)),
         "alpha": krippendorff_alpha(people, seed),
-        **{name: sides.both(name) for name in ("people", "judge", "best")},
-        "judge_minus_people": sides.differences("judge", "people"),
+        **{name: agreement_and_kappa(of, shared.clusters, seed) for name, of in sides.items()},
+        "judge_minus_people": differences(sides["judge"], sides["people"], shared.clusters, seed),
         "each": each,
         "alternative": {name: value for name, value in test.items() if name != "people"},
         "others": {
@@ -310,15 +313,14 @@ def _beside_others(
 ) -> dict[str, Any]:
     """Measure a person and the judge with the other people, on the rows of that person."""
     rows = (people.given[:, person] != UNSCORED) & (people.num_people > 1)
-    of_person = people.take(rows)
+    of_person, clusters = people.take(rows), people.clusters[rows]
     others = of_person.others(person)
-    sides = Sides(of_person.clusters, seed)
-    sides.add("person", _one_hot(of_person, of_person.given[:, person]), others)
-    sides.add("judge", _one_hot(of_person, judge.predicted[rows]), others)
+    own = side_columns(_one_hot(of_person, of_person.given[:, person]), others)
+    of_judge = side_columns(_one_hot(of_person, judge.predicted[rows]), others)
     return {
-        "person": sides.both("person"),
-        "judge": sides.both("judge"),
-        "judge_minus_person": sides.differences("judge", "person", ["agreement"]),
+        "person": agreement_and_kappa(own, clusters, seed),
+        "judge": agreement_and_kappa(of_judge, clusters, seed),
+        "judge_minus_person": differences(of_judge, own, clusters, seed, ["agreement"]),
     }
 
 

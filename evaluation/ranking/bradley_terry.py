@@ -16,16 +16,14 @@ import numpy as np
 from evaluation.estimate import Draws, few_clusters_stretch, share_of_columns
 from evaluation.intervals import (
     NO_INTERVAL,
-    RESAMPLES,
     Z_95,
     Floats,
     Ints,
     Mask,
-    cluster_sums,
+    ratio,
     resample_clusters,
 )
 from evaluation.measure import CORRECT
-from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
 from judging.errors import CustosError
 from judging.files.values import is_empty
@@ -91,64 +89,43 @@ class Ratings:
     """Whether Firth's penalty made them finite, as where a model won all its matches."""
 
 
-def win_matrix(results: MatchResults) -> Floats:
-    """Count the wins of row over column, a tie as half a win for each. Shape ``[m, m]``."""
-    models = len(results.names)
-    wins = np.zeros((models, models))
-    np.add.at(wins, (results.first, results.second), results.half_points / 2)
-    np.add.at(wins, (results.second, results.first), 1 - results.half_points / 2)
+def wins_by_cluster(
+    results: MatchResults,
+    clusters: Ints,
+    half_points: Floats | Ints,
+    weights: Floats | float = 1.0,
+) -> Floats:
+    """Count the wins of row over column in each cluster, a tie as half a win for each.
+
+    ``clusters``, ``half_points`` and ``weights`` are of matches, ``[n]``. Shape ``[C, m, m]``.
+    """
+    models, places = len(results.names), np.unique(clusters, return_inverse=True)[1]
+    wins = np.zeros((places.max() + 1, models, models))
+    np.add.at(wins, (places, results.first, results.second), weights * half_points / 2)
+    np.add.at(wins, (places, results.second, results.first), weights * (1 - half_points / 2))
     return wins
 
 
-def resampled_wins(
-    results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
-) -> Floats:
-    """Count the wins in ``B`` resamples of the matches, whole ``clusters``. Shape ``[B, m, m]``."""
-    models = len(results.names)
-    if clusters is not None:
-        points = _points(results.first, results.second, results.half_points, models)
-        sums = cluster_sums(points, clusters)
-        return resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
-    # Equal single matches need not be told apart: a multinomial over the distinct results has the
-    # same distribution and does not grow with the number of matches.
-    code = (results.first * models + results.second) * 3 + results.half_points
-    _, sample, counts = np.unique(code, return_index=True, return_counts=True)
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(len(results), counts / len(results), size=resamples)
-    points = _points(
-        results.first[sample], results.second[sample], results.half_points[sample], models
-    )
-    return (weights.astype(np.float64) @ points).reshape(resamples, models, models)
+def win_matrix(results: MatchResults) -> Floats:
+    """Count the wins of row over column. Shape ``[m, m]``."""
+    together = np.zeros_like(results.first)
+    return np.asarray(wins_by_cluster(results, together, results.half_points)[0])
 
 
-def clusters_met(results: MatchResults, clusters: Ints | None) -> Ints:
-    """Count the clusters in which two models met; clusters as in ``resampled_wins``. ``[m, m]``."""
-    numbers = np.arange(len(results)) if clusters is None else clusters
-    sides = np.sort([results.first, results.second], axis=0)
-    low, high, _ = np.unique(np.stack([*sides, numbers]), axis=1)
-    met = np.zeros((len(results.names), len(results.names)), dtype=np.int64)
-    np.add.at(met, (low, high), 1)
-    return met + met.T
+def resampled_wins(results: MatchResults, clusters: Ints) -> Floats:
+    """Count the wins in resamples of the matches, whole clusters. Shape ``[B, m, m]``."""
+    wins = wins_by_cluster(results, clusters, results.half_points)
+    return resample_clusters(wins.reshape(len(wins), -1)).reshape(-1, *wins.shape[1:])
 
 
-def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
-    """Lay out each match's part of the win matrix. Shape ``[n, m * m]``."""
-    added = np.zeros((len(half_points), models, models))
-    match = np.arange(len(half_points))
-    added[match, first, second] = half_points / 2
-    added[match, second, first] = 1 - half_points / 2
-    return added.reshape(len(half_points), -1)
-
-
-def bradley_terry(
-    results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
-) -> Ratings:
+def bradley_terry(results: MatchResults, clusters: Ints) -> Ratings:
     """Fit maximum-likelihood strengths, ``P(i beats j) = 1 / (1 + 10^((r_j - r_i) / 400))``.
 
     The model is Bradley & Terry's (1952), a tie being half a win for each side. Where the strength
     of a model would be infinite, as it is not connected to the others by both a win (or tie) and a
     loss (or tie), directly or through a chain, all strengths and resamples are those of Firth's
-    penalty. Raise ``CustosError`` if no chain of matches leads from a model to another one.
+    penalty. ``clusters``, ``[n]``, are the matches' questions, which are resampled. Raise
+    ``CustosError`` if no chain of matches leads from a model to another one.
     """
     wins = win_matrix(results)
     met = _reaches(wins + wins.T)
@@ -160,7 +137,7 @@ def bradley_terry(
             f"'{results.names[other]}'; add matches or leave the model out"
         )
     penalised = not _reaches(wins).all()
-    drawn = fit_strengths(resampled_wins(results, clusters, resamples, seed), penalised=penalised)
+    drawn = fit_strengths(resampled_wins(results, clusters), penalised=penalised)
     return Ratings(results.names, fit_strengths(wins, penalised=penalised), drawn, penalised)
 
 
@@ -331,8 +308,8 @@ def ranking_agreement(first: Ratings, second: Ratings, clusters: int) -> dict[st
     agree or not.
 
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
-    ``bradley_terry`` with the same ``clusters`` and seed are. Beside the estimate the result has
-    ``ceiling`` of the second ranking and ``draws``, the resamples in which both rankings exist.
+    ``bradley_terry`` with the same ``clusters`` are. Beside the estimate the result has ``ceiling``
+    of the second ranking and ``draws``, the resamples in which both rankings exist.
     """
     value = float(kendall_tau_b(first.values, second.values))
     low, high = NO_INTERVAL

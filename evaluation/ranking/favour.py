@@ -17,10 +17,10 @@ from evaluation.intervals import (
     cluster_sums,
     design,
     design_bounds,
+    ratio,
     share_of_flips,
     sign_flips,
 )
-from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
 from evaluation.ranking.bradley_terry import MAX_ANSWERERS, correct_labels
 

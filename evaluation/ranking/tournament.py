@@ -10,25 +10,24 @@ from evaluation.correction.scores import unequal_probabilities
 from evaluation.estimate import value_interval
 from evaluation.intervals import (
     NO_INTERVAL,
-    RESAMPLES,
     Floats,
     Ints,
     cluster_sums,
     percentile_interval,
     rate_interval,
+    ratio,
     resample_clusters,
 )
-from evaluation.metrics import ratio
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,
     MatchResults,
     bradley_terry,
-    clusters_met,
     fit_strengths,
     order_probabilities,
     resampled_wins,
     win_matrix,
+    wins_by_cluster,
 )
 from judging.errors import CustosError
 
@@ -38,7 +37,7 @@ ELO_K = 4.0
 ELO_SHUFFLES = 100
 
 
-def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str, Any]:
+def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
     """Compute the table of a tournament as plain values; arguments and errors as ``bradley_terry``.
 
     A resample in which a model wins or loses all its matches has no finite strengths. Where more
@@ -55,10 +54,11 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     names = results.names
     ratings = bradley_terry(results, clusters)
     elo = elo_table(results)
-    wins = win_matrix(results)
+    by_cluster = wins_by_cluster(results, clusters, results.half_points)
+    wins, met = by_cluster.sum(axis=0), np.sum(by_cluster + by_cluster.mT > 0, axis=0)
     games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
-    num_clusters = len(results) if clusters is None else len(np.unique(clusters))
+    num_clusters = len(np.unique(clusters))
     has_intervals = is_finite.mean() >= 1 - TAIL and not ratings.is_penalised
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
@@ -71,7 +71,7 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
             "points": float(wins[i].sum()),
             "elo": elo[names[i]],
         }
-    resampled, met = resampled_wins(results, clusters), clusters_met(results, clusters)
+    resampled = resampled_wins(results, clusters)
     rates, resampled_rates = ratio(wins, games), ratio(resampled, resampled + resampled.mT)
     win_rates: dict[str, dict[str, dict[str, float]]] = {}
     for i, j in np.ndindex(*games.shape):
@@ -140,7 +140,6 @@ def rank_by_people(
     people: Floats,
     clusters: Ints,
     probabilities: Floats | None = None,
-    seed: int = 0,
 ) -> dict[str, Any]:
     """Estimate Bradley-Terry ratings by people, who decided a random sample of a judge's matches.
 
@@ -153,7 +152,7 @@ def rank_by_people(
     ``people`` are half points of the first model, 0 to 2, nan where people decided nothing.
     ``clusters`` are the matches' questions, which are resampled. ``probabilities`` are those with
     which decided matches were drawn, where some were likelier: matches then weigh by the inverse,
-    as in :func:`evaluation.correction.scores.ppi_plus_plus`. Shapes ``[n]``. Raise ``CustosError``
+    as in :func:`evaluation.correction.scores.corrected_rate`. Shapes ``[n]``. Raise ``CustosError``
     if people decided matches of fewer than two questions, no chain of matches that they decided
     leads from a model to another one, or probabilities are no such thing.
 
@@ -170,12 +169,12 @@ def rank_by_people(
     weights *= weights.sum() / np.sum(weights**2)  # their sum is the effective number (Kish 1965)
     judged = fit_strengths(win_matrix(results), penalised=True)
     power = _power(results, people, weights, judged)
-    sums = cluster_sums(_columns(results, people, weights), clusters)
+    sums = _sums(results, people, weights, clusters)
     total = sums.sum(axis=0, keepdims=True)
     if np.isnan(_strengths(total, 0)).any():
         raise CustosError("no chain of matches that people decided connects all models")
     values = _strengths(total, power)[0]
-    drawn = _strengths(resample_clusters(sums, RESAMPLES, seed), power)
+    drawn = _strengths(resample_clusters(sums), power)
     models = {}
     for i in np.argsort(-values, kind="stable"):
         value = float(values[i])
@@ -204,26 +203,22 @@ def _power(results: MatchResults, people: Floats, weights: Floats, judged: Float
     return float(np.clip(np.nan_to_num(ratio(shared, own * (1 + sampled))), 0, 1))
 
 
-def _columns(results: MatchResults, people: Floats, weights: Floats) -> Floats:
-    """Lay out each match's part of three win tables, with its weight and number.
+def _sums(results: MatchResults, people: Floats, weights: Floats, clusters: Ints) -> Floats:
+    """Add up three win tables in each cluster, with weight and number of its matches.
 
     The tables are people's and the judge's on the sample, by ``weights``, and the judge's on all
-    matches. The numbers are the weight, whether it is in the sample, and 1.
-    Shape ``[n, 3 m² + 3]``.
+    matches. The numbers are the weight, those in the sample, and those of all matches.
+    Shape ``[C, 3 m² + 3]``.
     """
-    models, matches = len(results.names), len(results)
-    known = ~np.isnan(people)
-    tables = np.zeros((matches, 3, models, models))
-    rows = np.arange(matches)
-    for place, among, half_points in (
-        (0, weights, np.nan_to_num(people)),
-        (1, weights, results.half_points),
-        (2, np.ones(matches), results.half_points),
-    ):
-        tables[rows, place, results.first, results.second] = among * half_points / 2
-        tables[rows, place, results.second, results.first] = among * (1 - half_points / 2)
-    numbers = np.stack([weights, known, np.ones(matches)], axis=1)
-    return np.concatenate([tables.reshape(matches, -1), numbers], axis=1)
+    judged = results.half_points
+    tables = [
+        wins_by_cluster(results, clusters, np.nan_to_num(people), weights),
+        wins_by_cluster(results, clusters, judged, weights),
+        wins_by_cluster(results, clusters, judged),
+    ]
+    numbers = np.stack([weights, ~np.isnan(people), np.ones(len(results))], axis=1)
+    flat = [table.reshape(len(table), -1) for table in tables]
+    return np.concatenate([*flat, cluster_sums(numbers, clusters)], axis=1)
 
 
 def _strengths(sums: Floats, power: float) -> Floats:

@@ -63,13 +63,11 @@ def uncalibrated_verdicts(
     ]
 
 
-def grade_examples(
-    judge: Judge, examples: Sequence[LabelledExample], *, progress: bool = True
-) -> list[Verdict]:
+def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Verdict]:
     """Grade the requests of labelled examples, which hold no label, in :func:`grading_order`."""
     order = grading_order(examples)
     requests = [examples[i].request() for i in order]
-    graded = zip(order, judge.grade(requests, progress=progress), strict=True)
+    graded = zip(order, judge.grade(requests, progress=False), strict=True)
     return [verdict for _, verdict in sorted(graded, key=lambda pair: pair[0])]
 
 

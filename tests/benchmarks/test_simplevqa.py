@@ -356,6 +356,8 @@ def test_stated_confidence_by_hand() -> None:
     apart = [stated == 0.95, stated == 0.9, stated == 0.1]
     by_width = sum(abs(stated[g].sum() - right[g].sum()) for g in apart) / 4
     assert calibration["ece_equal_width"] == pytest.approx(by_width)
+    unread = SIMPLEVQA.table([item(1, "huh", response="Rembrandt [0.2]")])["calibration"]
+    assert unread["ece"] is None and unread["by_confidence"] == {}
 
 
 @pytest.mark.parametrize(

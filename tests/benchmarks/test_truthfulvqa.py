@@ -76,6 +76,8 @@ def test_the_table() -> None:
     interval = table["intervals"]["overall_accuracy"]
     assert interval["low"] < 0.5 < interval["high"]
     assert table["intervals"]["level_accuracies"]["3"]["n"] == 4
+    for name, most in (("level_mean", 1), ("level_variance", 2 / 9)):
+        assert 0 <= table["intervals"][name]["low"] < table["intervals"][name]["high"] <= most
     assert table["as_stated"].keys() >= {"overall_accuracy", "level_accuracies", "cai"}
     scores = TRUTHFULVQA.scores(ROWS)
     assert [score.value for score in scores] == [1, 1, 1, 0, 0, 1, 0, 0]

@@ -1,12 +1,13 @@
 """Drawn rows, tournaments and benchmarks of which the truth is known."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from evaluation.correction.judged import judged_rate, measure_errors
-from evaluation.correction.scores import Cells
+from evaluation.correction.scores import CorrectedRate, corrected_rate
 from evaluation.intervals import Floats, Ints, Mask
 from evaluation.ranking.bradley_terry import MatchResults
 
@@ -91,8 +92,6 @@ def draw_matches(
 ITEMS = 2000
 LABEL_LIKENESS, ERROR_LIKENESS = 0.3, 0.2
 """Correlation, within a group, of people's labels and of the judge's errors."""
-_JUDGE = np.array([0.0, 1, 0, 1, 0, 1])
-_HUMAN = np.array([0.0, 0, 1, 1, np.nan, np.nan])
 
 
 class Setting(NamedTuple):
@@ -106,41 +105,35 @@ class Setting(NamedTuple):
     """Items that people labelled."""
 
 
-def draw(setting: Setting, benchmarks: int, rng: np.random.Generator) -> Cells:
-    """Benchmarks of independent items as counts of (judge, human) pairs; ``[B, 6]``."""
-    ones = rng.binomial(ITEMS, setting.rate, benchmarks)
-    labelled_ones = rng.hypergeometric(ones, ITEMS - ones, setting.labels)
-    labelled_zeros = setting.labels - labelled_ones
-    hits = rng.binomial(labelled_ones, setting.accuracy)
-    alarms = rng.binomial(labelled_zeros, 1 - setting.accuracy)
-    called = rng.binomial(ones - labelled_ones, setting.accuracy)
-    called += rng.binomial(ITEMS - ones - labelled_zeros, 1 - setting.accuracy)
-    counts = [labelled_zeros - alarms, alarms, labelled_ones - hits, hits]
-    counts += [ITEMS - setting.labels - called, called]
-    return Cells(_JUDGE, _HUMAN, np.stack(counts, axis=-1).astype(np.float64))
+def draw(setting: Setting, benchmarks: int, rng: np.random.Generator) -> Iterator[CorrectedRate]:
+    """Correct the rates of benchmarks of independent items."""
+    for _ in range(benchmarks):
+        human = rng.random(ITEMS) < setting.rate
+        judge = np.where(rng.random(ITEMS) < setting.accuracy, human, ~human).astype(np.float64)
+        is_labelled = rng.permutation(ITEMS) < setting.labels
+        known = np.where(is_labelled, human, np.nan)
+        yield corrected_rate(judge, known, groups=np.arange(ITEMS), random_sample=True)
 
 
-def draw_groups(setting: Setting, size: int, benchmarks: int, rng: np.random.Generator) -> Cells:
-    """Benchmarks item by item, of which people labelled whole groups; ``[B, N]``.
+def draw_groups(
+    setting: Setting, size: int, benchmarks: int, rng: np.random.Generator, *, are_known: bool
+) -> Iterator[CorrectedRate]:
+    """Correct the rates of benchmarks of which people labelled whole groups, known or not.
 
     Each group has a rate and error rates of its own, beta-distributed about the setting's.
     """
-    groups = ITEMS // size
-    flat = (benchmarks, ITEMS)
+    groups = np.arange(ITEMS) // size
 
     def spread(mean: float, likeness: float) -> Floats:
         weight = (1 - likeness) / likeness
-        return rng.beta(mean * weight, (1 - mean) * weight, size=(benchmarks, groups, 1))
+        return rng.beta(mean * weight, (1 - mean) * weight, ITEMS // size)[groups]
 
-    ones = rng.random((benchmarks, groups, size)) < spread(setting.rate, LABEL_LIKENESS)
-    sensitivity = spread(setting.accuracy, ERROR_LIKENESS)
-    alarms = 1 - spread(setting.accuracy, ERROR_LIKENESS)
-    called = rng.random(ones.shape) < np.where(ones, sensitivity, alarms)
-    order = rng.permuted(np.tile(np.arange(groups), (benchmarks, 1)), axis=1)
-    labelled = np.repeat(order < setting.labels // size, size, axis=1)
-    return Cells(
-        called.reshape(flat).astype(np.float64),
-        np.where(labelled, ones.reshape(flat), np.nan),
-        np.ones(flat),
-        np.arange(0, ITEMS, size),
-    )
+    for _ in range(benchmarks):
+        ones = rng.random(ITEMS) < spread(setting.rate, LABEL_LIKENESS)
+        sensitivity = spread(setting.accuracy, ERROR_LIKENESS)
+        alarms = 1 - spread(setting.accuracy, ERROR_LIKENESS)
+        called = rng.random(ITEMS) < np.where(ones, sensitivity, alarms)
+        order = rng.permutation(ITEMS // size)[groups]
+        human = np.where(order < setting.labels // size, ones, np.nan)
+        given = groups if are_known else np.arange(ITEMS)
+        yield corrected_rate(called.astype(np.float64), human, groups=given, random_sample=True)

@@ -19,8 +19,8 @@ from evaluation.calibration_error import (
 from evaluation.intervals import Floats, Ints
 
 
-def ece(confidence: Floats, right: Floats, bins: int = 15) -> float:
-    columns = calibration_columns(confidence, right, bins)
+def ece(confidence: Floats, right: Floats) -> float:
+    columns = calibration_columns(confidence, right)
     return float(expected_calibration_error(columns.sum(axis=0)))
 
 
@@ -35,8 +35,8 @@ def test_calibration_error_against_a_plain_loop() -> None:
 
 
 def test_bins_of_equal_width_hold_their_upper_ends_and_the_first_also_0() -> None:
-    confidence = np.array([0.0, 0.0999, 0.1, 0.3, 0.5, 0.7, 0.95, 1.0])
-    assert equal_width_bins(confidence, 10).tolist() == [0, 0, 0, 2, 4, 6, 9, 9]
+    confidence = np.array([0.0, 0.0666, 1 / 15, 0.2, 0.5, 0.7, 14 / 15, 0.95, 1.0])
+    assert equal_width_bins(confidence).tolist() == [0, 0, 0, 2, 7, 10, 13, 14, 14]
 
 
 def test_a_reliability_table_holds_the_bins_in_use() -> None:
@@ -121,6 +121,20 @@ def test_without_a_finite_slope_there_is_none(right: np.ndarray) -> None:
     parted = slope(np.where(right, 0.9, 0.2), right, np.arange(9))
     assert np.isnan([parted["value"], parted["low"], parted["high"]]).all()
     assert np.isnan(chance_band(np.full(9, np.nan), right, np.arange(9))["mean"])
+
+
+@pytest.mark.parametrize("spread", [1e-9, 1e-4])
+def test_the_slope_of_confidences_that_are_nearly_one(spread: float) -> None:
+    """They had no fit, with a traceback, or one that was given up before its end."""
+    stated, right, clusters = judge(np.random.default_rng(2), steepness=0.6)
+    middle = logit(0.8)
+    found = slope(expit(middle + spread * (logit(stated) - middle)), right, clusters)
+    if spread < 1e-6:
+        assert np.isnan([found["value"], found["low"]]).all()
+    else:
+        whole = slope(stated, right, clusters)
+        for end in ("value", "low", "high"):
+            assert found[end] * spread == pytest.approx(whole[end], rel=1e-6)
 
 
 def test_the_interval_of_a_slope_leaves_out_each_question_in_turn() -> None:

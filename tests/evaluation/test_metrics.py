@@ -217,6 +217,38 @@ def test_an_interval_ends_where_the_metric_does(
     assert (found["low"], found["high"]) == expected
 
 
+def test_two_rows_that_say_the_reverse_are_no_certain_disagreement() -> None:
+    """Kappa was -1 from -1 to -1: both ends came from the step of the derivatives."""
+    examples = numbered("Correct", "Wrong")
+    reversed_ = [scored("Wrong", id="0"), scored("Correct", id="1")]
+    kappa = measure(outcomes(examples, reversed_), ("kappa",))["kappa"]
+    assert kappa["value"] == -1 and np.isnan([kappa["low"], kappa["high"]]).all()
+
+
+def test_resamples_that_exist_in_one_form_alone_are_no_interval() -> None:
+    """A resample of one of two questions twice has one label of a side, and no correlation."""
+    examples = [
+        example(label, id=str(i), question=question, task="hieval-qs")
+        for i, (label, question) in enumerate([("Partial", "a"), ("Wrong", "b"), ("Partial", "b")])
+    ]
+    said = [scored(label, id=str(i)) for i, label in enumerate(["Wrong", "Correct", "Correct"])]
+    mcc = measure(outcomes(examples, said), ("mcc",))["mcc"]
+    assert mcc["value"] == pytest.approx(-0.25)
+    assert np.isnan([mcc["low"], mcc["high"]]).all()
+
+
+@pytest.mark.parametrize("said", ["Correct", "Wrong"])
+def test_the_overconfidence_of_a_judge_that_is_sure_lies_in_its_interval(said: str) -> None:
+    """It was 0, between .723 and .277, where all of ten rows were right."""
+    examples = numbered(*["Correct"] * 10)
+    sure = [scored(said, 1.0, "Partial", id=str(i)) for i in range(10)]
+    found = measure(outcomes(examples, sure), ("overconfidence",))["overconfidence"]
+    assert found["value"] == (said == "Wrong")
+    unseen = 10 / (10 + 1.959964**2)  # Wilson 1927
+    expected = (0, 1 - unseen) if said == "Correct" else (unseen, 1)
+    assert (found["low"], found["high"]) == pytest.approx(expected, abs=1e-6)
+
+
 def test_overconfidence_allows_for_errors_that_no_row_shows() -> None:
     """A calibrated judge that is nearly sure errs on none of 25 rows in most files."""
     rng, held, all_right = np.random.default_rng(0), 0, 0

@@ -262,7 +262,7 @@ def grade_start(
         if folder and (folder / CALIBRATION_FILE).is_file():
             judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
         chosen = [examples[index] for index in indices]
-        grade = partial(grade_examples, judge, progress=False)
+        grade = partial(grade_examples, judge)
         graded = kept.grade("grading the start", judge, chosen, grade, KeptChunk[Verdict])
     return dict(zip(indices, graded, strict=True))
 

@@ -210,7 +210,7 @@ def report_test(
     the judge can take, and on every process but the first.
     """
     examples = resolve_examples(judge, examples)
-    grade = partial(grade_examples, judge, progress=False)
+    grade = partial(grade_examples, judge)
     was_stopped, started = kept.is_begun("grading"), time.perf_counter()
     verdicts = kept.grade("grading", judge, examples, grade, KeptChunk[Verdict])
     seconds = None if was_stopped else time.perf_counter() - started

@@ -21,13 +21,12 @@ from benchmarks.framework.report.page import (
     several_models,
 )
 from evaluation.report.page import drawn_url, page_templates
-from evaluation.report.plots import GREY, error_bars, figure_file
+from evaluation.report.plots import BLUE, GREEN, GREY, ORANGE, error_bars, figure_file
 
 RADAR_MODELS = 5
 """Most models of ours in a radar picture; the best published ones are added."""
 RADAR_PUBLISHED = 3
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 RING = 20
 """The outer circle of a radar is a multiple of this many per cent."""
 PUBLISHED_LINES = ("--", "-.", ":")

@@ -1,6 +1,7 @@
 """Corrected rates, against loops over items, scipy, ppi-python and statsmodels."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
-from evaluation.correction.scores import Cells, Rate, UnknownSampling, corrected_rate, ppi_plus_plus
+from evaluation.correction.scores import Rate, UnknownSampling, corrected_rate
 from evaluation.intervals import Floats, Ints, wilson_interval
 from judging.errors import CustosError
 
@@ -91,12 +92,13 @@ def test_sensitivity_and_specificity_are_those_on_labelled_items() -> None:
     # 10 labelled: sensitivity 4/5, specificity 3/5. 30 others, 18 of them called 1.
     judge = np.array([1.0, 1, 1, 1, 0, 1, 1, 0, 0, 0] + [1] * 18 + [0] * 12)
     human = np.array([1.0] * 5 + [0] * 5 + [NAN] * 30)
-    found = corrected_rate(judge, human, random_sample=True)
+    alone = np.arange(40)
+    found = corrected_rate(judge, human, groups=alone, random_sample=True)
     assert (found.sensitivity, found.specificity) == pytest.approx((0.8, 0.6))
     assert found.raw.value == pytest.approx(24 / 40)
     assert (found.raw.n, found.corrected.n) == (40, 10)
     chances = np.array([0.5, 1, 1, 1, 0.25] * 2 + [NAN] * 30)
-    weighted = corrected_rate(judge, human, probabilities=chances)
+    weighted = corrected_rate(judge, human, groups=alone, probabilities=chances)
     assert (weighted.sensitivity, weighted.specificity) == pytest.approx((5 / 9, 6 / 9))
 
 
@@ -106,20 +108,20 @@ GOOD = [1.0, 0, 1, 0]
 @pytest.mark.parametrize(
     ("judge", "human", "groups", "message"),
     [
-        ([1.0, NAN, 1, 0], [1.0, 0, 1, NAN], None, "item 1: the judge's label is nan"),
-        ([1.0, 0, 1.5, 0], [1.0, 0, 1, NAN], None, "item 2: the judge's label is 1.5"),
-        (GOOD, [1.0, 0, NAN, 2], None, "item 3: people's label is 2.0"),
-        (GOOD, [1.0, NAN, NAN, NAN], None, "of 1 independent groups"),
-        (GOOD, [NAN] * 4, None, "of 0 independent groups"),
+        ([1.0, NAN, 1, 0], [1.0, 0, 1, NAN], [0, 1, 2, 3], "item 1: the judge's label is nan"),
+        ([1.0, 0, 1.5, 0], [1.0, 0, 1, NAN], [0, 1, 2, 3], "item 2: the judge's label is 1.5"),
+        (GOOD, [1.0, 0, NAN, 2], [0, 1, 2, 3], "item 3: people's label is 2.0"),
+        (GOOD, [NAN] * 4, [0, 1, 2, 3], "of 0 independent groups"),
         (GOOD, [1.0, 0, 1, NAN], [3, 3, 3, 4], "of 1 independent groups"),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(
-    judge: list[float], human: list[float], groups: list[int] | None, message: str
+    judge: list[float], human: list[float], groups: list[int], message: str
 ) -> None:
-    marks = None if groups is None else np.array(groups)
     with pytest.raises(CustosError, match=message):
-        corrected_rate(np.array(judge), np.array(human), random_sample=True, groups=marks)
+        corrected_rate(
+            np.array(judge), np.array(human), groups=np.array(groups), random_sample=True
+        )
 
 
 rows = st.lists(
@@ -144,12 +146,13 @@ def test_chances_of_one_that_leave_items_out_say_nothing() -> None:
     """Whoever drew every item and labelled a part left the rest out by an unknown rule."""
     judge, everybody = (np.arange(40) % 2).astype(np.float64), np.ones(40)
     human = np.where(np.arange(40) < 15, judge, np.nan)
+    correct = partial(corrected_rate, judge, groups=np.arange(40))
     with pytest.raises(UnknownSampling, match="25 of 40"):
-        corrected_rate(judge, human, probabilities=everybody)
-    left_by_chance = corrected_rate(judge, human, probabilities=everybody, random_sample=True)
-    assert left_by_chance == corrected_rate(judge, human, random_sample=True)
-    assert corrected_rate(judge, judge, probabilities=everybody).corrected.n == 40
-    assert corrected_rate(judge, human, probabilities=everybody / 2) == left_by_chance
+        correct(human, probabilities=everybody)
+    left_by_chance = correct(human, probabilities=everybody, random_sample=True)
+    assert left_by_chance == correct(human, random_sample=True)
+    assert correct(judge, probabilities=everybody).corrected.n == 40
+    assert correct(human, probabilities=everybody / 2) == left_by_chance
 
 
 METHODS = st.sampled_from(["ppi++", "weighted"])
@@ -168,19 +171,6 @@ def test_intervals_hold_their_value_and_do_not_depend_on_the_order(
     order = np.random.default_rng(len(drawn)).permutation(len(drawn))
     again = correct(judge[order], human[order], groups[order], method)
     assert again == pytest.approx(found, abs=1e-9)
-
-
-def test_counted_cells_are_the_items_they_count() -> None:
-    judge, human = np.array([0.0, 1, 0, 1, 0, 1]), np.array([0.0, 0, 1, 1, NAN, NAN])
-    counts = np.random.default_rng(4).integers(5, 60, size=(7, 6))
-    together = Cells(judge, human, counts.astype(float))
-    for number, row in enumerate(counts):
-        items = Cells(np.repeat(judge, row), np.repeat(human, row), np.ones(row.sum()))
-        np.testing.assert_allclose(
-            [end[number] for end in ppi_plus_plus(together).rates],
-            ppi_plus_plus(items).rates,
-            rtol=1e-9,
-        )
 
 
 ROWS = np.arange(2400)
@@ -244,12 +234,12 @@ def test_the_corrected_interval_has_the_width_of_its_influences(group_size: int)
 
 
 def test_labels_of_unknown_sampling_are_refused() -> None:
-    judge, human, _ = benchmark()
+    judge, human, groups = benchmark()
     with pytest.raises(UnknownSampling):
-        corrected_rate(judge, human)
+        corrected_rate(judge, human, groups=groups)
     for wrong in (0.0, 1.5, NAN):
         with pytest.raises(CustosError, match="sampling probability"):
-            corrected_rate(judge, human, probabilities=np.full(300, wrong))
+            corrected_rate(judge, human, groups=groups, probabilities=np.full(300, wrong))
 
 
 def table(seed: int) -> tuple[Floats, np.ndarray, Ints]:

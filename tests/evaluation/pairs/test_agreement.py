@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest, fisher_exact
-from sklearn import metrics as sklearn
 
 from evaluation.pairs.agreement import (
     PAIR_LABELS,
@@ -38,9 +37,6 @@ LABELS = [
     ("A", "A"), ("A", "A"), ("A", "B"), ("A", "None"), ("B", "B"), ("B", "A"), ("B", "B"),
     ("None", "None"), ("None", "A"),
 ]  # fmt: skip
-some_labels = st.lists(
-    st.tuples(st.sampled_from(PAIR_LABELS), st.sampled_from(PAIR_LABELS)), min_size=1, max_size=30
-)
 
 
 def records(
@@ -48,11 +44,6 @@ def records(
 ) -> tuple[list[LabelledExample], list[Verdict]]:
     examples = [pair(human, str(i)) for i, (human, _) in enumerate(labels)]
     return examples, [judged(label, str(i)) for i, (_, label) in enumerate(labels)]
-
-
-def values(labels: Sequence[tuple[str, str | None]]) -> dict[str, float]:
-    measured = measure_pairs(*records(labels))
-    return {name: row["value"] for name, row in measured.items()}
 
 
 def test_by_hand() -> None:
@@ -71,16 +62,6 @@ def test_by_hand() -> None:
     }
     for row in found.values():
         assert np.isnan(row["value"]) or row["low"] <= row["value"] <= row["high"]
-
-
-@given(some_labels)
-def test_kappa_and_accuracy_are_scikit_learns(labels: list[tuple[str, str]]) -> None:
-    found, (human, predicted) = values(labels), zip(*labels, strict=True)
-    assert found["accuracy_ties_counted"] == pytest.approx(sklearn.accuracy_score(human, predicted))
-    if len({*human, *predicted}) > 1:
-        assert found["kappa"] == pytest.approx(
-            sklearn.cohen_kappa_score(human, predicted), abs=1e-12
-        )
 
 
 def test_calibration_of_model_and_of_what_it_says() -> None:

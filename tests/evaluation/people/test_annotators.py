@@ -130,6 +130,19 @@ def test_an_advantage_on_every_row_is_known_as_well_as_a_rate() -> None:
     assert advantage["low"] > 0.9
 
 
+def test_a_difference_of_agreements_is_1_at_most() -> None:
+    """Three rows leave the difference open, and it went from -2 to 2."""
+    sides = [("Correct", "Wrong", "Wrong"), ("Correct", "Correct", "Wrong"), ("Wrong",) * 3]
+    examples = [
+        example(id=str(n), question=f"{n}?", annotator_labels={"anna": one, "ben": two})
+        for n, (one, two, _) in enumerate(sides)
+    ]
+    verdicts = [scored(said, id=str(n)) for n, (*_, said) in enumerate(sides)]
+    found = measured_of(examples, verdicts)
+    for each in (found["judge_minus_people"], found["each"]["anna"]["judge_minus_person"]):
+        assert -1 <= each["agreement"]["low"] < each["agreement"]["high"] <= 1
+
+
 def test_people_by_name_win_over_first_and_second() -> None:
     assert labels_by_person(example("Correct")) == {}
     two = example("Correct", second_label="Wrong")

@@ -30,7 +30,7 @@ from tests.evaluation.made_up import evaluation
 def test_draws_without_finite_strengths_leave_no_interval() -> None:
     """In a third of the resamples ``p`` wins every match: no upper end of its rating is known."""
     table = [("p", "q", "A")] * 9 + [("p", "q", "B")]
-    found = rank_models(MatchResults.of(table))
+    found = rank_models(MatchResults.of(table), np.arange(10))
     # The one defeat is missing from (9/10)^10 = 35 % of the draws, all others from 1e-10.
     assert 0.58 < found["draws"] / RESAMPLES < 0.72
     for rating in (found["models"][name]["rating"] for name in "pq"):
@@ -39,7 +39,7 @@ def test_draws_without_finite_strengths_leave_no_interval() -> None:
 
 def test_table_by_hand() -> None:
     found = rank_models(
-        MatchResults.of([("p", "q", "B")] * 3 + [("q", "p", "B"), ("q", "r", "tie")])
+        MatchResults.of([("p", "q", "B")] * 3 + [("q", "p", "B"), ("q", "r", "tie")]), np.arange(5)
     )
     assert list(found["models"]) == ["q", "r", "p"] or list(found["models"]) == ["r", "q", "p"]
     assert found["models"]["q"]["matches"] == 5

@@ -30,7 +30,7 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
     if processes.rank == failing:
         raise CustosError("a row cannot be scored")
     kept = KeptGrades(out, processes)
-    grade = partial(grade_examples, judge, progress=False)
+    grade = partial(grade_examples, judge)
     verdicts = kept.grade("grading", judge, rows, grade, KeptChunk[Verdict])
     found = {
         "ids": [verdict.id for verdict in verdicts],
