@@ -114,7 +114,7 @@ def test_one_tree_equals_separate_passes(
                 parameter.data = 0.1 * torch.randn(parameter.shape, generator=generator)
         if model is backbone.model:
             loss = torch.zeros(())
-            for part in (rows[:4], rows[4:]):  # micro-batches of one rubric
+            for part in (list(rows)[:4], list(rows)[4:]):  # micro-batches of one rubric
                 prompts = rows.prompts(part)
                 batch = make_tree_batch(
                     prompts,
