@@ -275,7 +275,7 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     """
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
     keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
-    keys.append("data.allow_overlap=true")
+    keys += ["data.allow_overlap=true", "data.votes=most"]  # rows come divided by their votes
     for name, examples in read_splits(recipe.data).by_name.items():
         count = steps * recipe.optim.batch_size if name == "train" else held_out
         rows = of_every_label(examples, count)
