@@ -210,10 +210,7 @@ def vllm_rows(
 
 
 def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Save the text tower of the embedded backbone as a Llama model.
-
-    Raise ``ValueError`` if a query, key or value bias is not zero.
-    """
+    """Save the text tower of the embedded backbone, which has no biases, as a Llama model."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 

@@ -43,10 +43,7 @@ CUSTOS = (sys.executable, "-m", "cli")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the program.
-
-    Raise ``CustosError`` if the file holds fewer requests than a call takes.
-    """
+    """Run the program."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

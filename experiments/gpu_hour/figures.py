@@ -1,7 +1,4 @@
-"""The figures of the first hour on a GPU, in one file named by the device, and what is measured.
-
-That are models of published shapes with random weights, and made-up rows.
-"""
+"""The first hour on a GPU: its file of figures, its models with random weights, its made rows."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ class Figure:
 
     @property
     def ok(self) -> bool | None:
-        """Return whether the value meets its target, ``None`` without one or without a number."""
+        """Tell whether the value meets its target, ``None`` without one or without a number."""
         numbers = [float(text.replace(",", "")) for text in re.findall(r"[\d.,e-]+", self.target)]
         if self.measurement == NOT_FINISHED:
             return False
@@ -73,10 +70,7 @@ class Machine:
 
     @classmethod
     def here(cls, *, rehearsal: bool) -> Machine:
-        """Name the first GPU; a rehearsal is one of the CPU.
-
-        Raise ``CustosError`` if there is no GPU.
-        """
+        """Name the first GPU, which must be there, or the CPU for a rehearsal."""
         if rehearsal:
             return cls(f"rehearsal {platform.machine()}", "", rehearsal)
         query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -101,10 +95,7 @@ class Machine:
 
 
 class Book:
-    """The figures of a machine in their file, which is written anew with each of them.
-
-    Figures that the file has already are kept.
-    """
+    """The figures of a machine, old ones too, in a file that is written anew with each of them."""
 
     def __init__(self, path: Path, machine: Machine) -> None:
         self.path, self.machine = path, machine

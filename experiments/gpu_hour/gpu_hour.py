@@ -146,10 +146,7 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
 
 
 def run_within(command: Sequence[str], seconds: float) -> str | None:
-    """Run a process of a session of its own; return why it did not end well, if so.
-
-    All that it started ends with it, also when this process is stopped.
-    """
+    """Run a process with all that it starts, and end both; return why it did not end well."""
     process = subprocess.Popen(
         command, start_new_session=True, stderr=subprocess.PIPE, text=True, errors="replace"
     )
@@ -172,10 +169,7 @@ def run_within(command: Sequence[str], seconds: float) -> str | None:
 
 
 def measure_part(hour: Hour, step: int, name: str) -> None:
-    """Measure a part in this process; each figure is written as soon as it is there.
-
-    Raise ``CustosError`` if the step has no such part, or the part fails.
-    """
+    """Measure a part in this process; each figure is written as soon as it is there."""
     measure = parts(hour)[step].get(name)
     if measure is None:
         raise CustosError(f"step {step} has no part '{name}': {', '.join(parts(hour)[step])}")

@@ -47,10 +47,7 @@ REHEARSED = {
 
 
 def machine(hour: Hour) -> Iterator[Figure]:
-    """Name the device, its driver and libraries; import what the other steps need.
-
-    Raise ``CustosError`` if a module cannot be imported.
-    """
+    """Name the device, its driver and libraries; import what the other steps need."""
     import torch
 
     for name in PACKAGES:
@@ -151,10 +148,7 @@ def files_of_tests(step: int) -> list[str]:
 
 
 def run_tests(hour: Hour, file: str) -> Iterator[Figure]:
-    """Run a file of tests in a process of its own; yield what they measured and what failed.
-
-    Raise ``CustosError`` if one failed, or none was found.
-    """
+    """Run a file of tests in a process of its own; yield what they measured and what failed."""
     results = hour.folder / "tests.xml"
     results.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-m", "cuda", "--tb=short", file]

@@ -64,10 +64,7 @@ def train(hour: Hour, part: str) -> Iterator[Figure]:
 
 
 def trl(hour: Hour, part: str) -> Iterator[Figure]:
-    """Train what a part trained with TRL's SFTTrainer; yield its speed and the ratio.
-
-    Raise ``CustosError`` if it does not end, as when its memory is not enough.
-    """
+    """Train what a part trained with TRL's SFTTrainer; yield its speed and the ratio."""
     length = Length.of(hour)
     sizes = {"steps": length.steps, "warm": length.warm, "batch": length.rows}
     adapter = read_values(find_recipe(RECIPE))["adapter"]
@@ -102,8 +99,6 @@ def quantised(hour: Hour) -> Iterator[Figure]:
     """Train in 4 bits with paged moments, kill the run, and let it go on.
 
     Without bitsandbytes the run is the recipe's own, so that a kill is shown anyway.
-
-    Raise ``CustosError`` if it ends before it is killed, or begins anew after it.
     """
     length, run = Length(12, hour.size(32, 4), 2, 1), hour.folder / "quantised"
     keys = [*_keys(hour, run, length, checkpointing=True), f"run.save_every={SAVED_EVERY}"]
@@ -190,10 +185,7 @@ def _one_device() -> dict[str, str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a run.
-
-    Raise ``CustosError`` if it failed.
-    """
+    """Wait for a run, which must not fail."""
     if status := process.wait():
         raise CustosError(f"custos train ended with status {status}; its error is above")
 

@@ -27,7 +27,7 @@ from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE
 from tests.real_weights.made_up import MARKS, NAME, report
 from tests.tiny import brute_force
 from tests.train.loop import together
-from tests.train.made_up import examples, recipe, trainer, write_recipe
+from tests.train.made_up import examples, recipe, steps_of, trainer, write_recipe
 from tests.train.plan.measured import ROWS as ROWS_OF_PASS
 from tests.train.plan.measured import long_rows, peak_of_step, planned_and_resident, planned_step
 from tests.upload_hub import upload_hub
@@ -122,7 +122,7 @@ def test_an_adapter_learns_on_weights_of_four_bits(tmp_path: Path) -> None:
         learner = trainer(settings, NAME, rows)
         frozen = [p for p in learner.tree_model.parameters() if not p.requires_grad]
         sizes.append(sum(p.numel() * p.element_size() for p in frozen))
-        losses.append([learner.train_step(step) for step in learner.plan.epoch(0)])
+        losses.append([learner.train_step(step) for step in steps_of(learner.plan)])
         learner.free_memory()
     of_plain, of_four = (", ".join(f"{loss:.3f}" for loss in each) for each in losses)
     report(

@@ -20,6 +20,7 @@ from tests.forks import ROOT
 from tests.gpu.host_waits import META, no_host_waits
 from tests.tiny import save_picture
 from train.loop.accelerator import first_device, make_accelerator
+from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import trainable
 from train.loop.objective import TextModel
 from train.loop.trainer import Trainer
@@ -152,6 +153,11 @@ def splits(train: Sequence[LabelledExample], val: Sequence[LabelledExample]) -> 
     return RunSplits(*rows)
 
 
+def steps_of(plan: StepPlan) -> list[list[MicroBatch]]:
+    """The micro-batches of every step of a run."""
+    return [plan.micro_batches(step) for step in range(plan.total_steps)]
+
+
 def adapter_of(learner: Trainer) -> dict[str, torch.Tensor]:
     """Copies of the parameters that a run trains, by name."""
     return {name: p.detach().clone() for name, p in trainable(learner.tree_model).items()}
@@ -175,7 +181,7 @@ def take_step_without_waits(
     rows = [critique_pair(i) for i in range(4)] if is_on_pairs else analysed(folder, 4)
     chosen = method(recipe_of(method.recipe_class, folder, **keys), splits(rows, rows))
     objective = chosen.objective()
-    part = Rows(rows, chosen.supervision(encoder), "train")[:4]
+    part = list(Rows(rows, chosen.supervision(encoder), "train"))
     num_prompts, slots = sum(len(row.requests) for row in part), part[0].tree.num_slots
     shape = torch.Size((num_prompts, slots, len(encoder.backbone.tokenizer)))
     if issubclass(objective.model_class, TextModel):

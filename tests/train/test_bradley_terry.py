@@ -55,12 +55,12 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
 
     (a, b), (c, d), (e, f) = scores
     expected = cost(a - b - 0.5) + 3 * cost(d - c - 0.5) + (cost(e - f) + cost(f - e)) / 2
-    prompts = rows.prompts(rows)
+    prompts = rows.prompts(list(rows))
     batch = make_tree_batch(prompts, [rows[0].tree] * 6, backbone.tokenizer.pad_token_id)
     objective = RewardObjective(BradleyTerryLoss(margin=0.5))
     with torch.inference_mode():
         logits = TreeModel(backbone.model)(batch)
-    assert objective.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-4)
+    assert objective.loss_sum(logits, list(rows), 0).item() == pytest.approx(expected, rel=1e-4)
     assert objective.denominator(*rows.weights(range(len(rows)))) == 5
     assert rewards(logits, rows[0].tree).tolist() == pytest.approx(
         [score for pair in scores for score in pair], abs=1e-4
@@ -88,7 +88,8 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
     merged = [verdict.score or 0.0 for verdict in judge.grade(each_response(_pair(0)))]
     rows, backbone = _rows(small, [_pair(0)])
     adapted = load_adapter(backbone.model, tmp_path / "run").eval()
-    batch = make_tree_batch(rows.prompts(rows), [rows[0].tree] * 2, backbone.tokenizer.pad_token_id)
+    prompts = rows.prompts(list(rows))
+    batch = make_tree_batch(prompts, [rows[0].tree] * 2, backbone.tokenizer.pad_token_id)
     with torch.inference_mode():
         apart = rewards(TreeModel(adapted)(batch), rows[0].tree).tolist()
     assert merged == pytest.approx(apart, abs=1e-3)

@@ -22,10 +22,14 @@ from train.launch.run_plan import plan_run
 CRITIQUE_LAYOUTS = [
     pytest.param(name, marks=pytest.mark.slow if name == "Qwen3.5-9B" else ()) for name in LAYOUTS
 ]
+UNTESTED: dict[str, Any] = {"data": {"test": None}}
 
 
 def _train(folder: Path, script: Any, backbone: str, rows: Any, **overrides: Any) -> Judge:
-    """Run a script for two steps, calibration and report included, and load the judge."""
+    """Run a script for two steps, calibration and report included, and load the judge.
+
+    Where the judge writes critiques, ``UNTESTED`` leaves out the report, which takes most time.
+    """
     folder.mkdir()
     splits = {"train": (8, 0), "val": (2, 100), "cal": (6, 200), "test": (2, 300)}
     recipe = recipe_file(
@@ -78,7 +82,7 @@ def test_text_and_pictures(name: str, hub_folders: HubFolders, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", CRITIQUE_LAYOUTS)
 def test_pairs_with_critiques(name: str, hub_folders: HubFolders, tmp_path: Path) -> None:
-    judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), _pairs)
+    judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), _pairs, **UNTESTED)
     _served(judge, [row.request() for row in _pairs(2, 0)], "truncated")
 
 
@@ -101,7 +105,7 @@ def test_a_text_family(hub_folders: HubFolders, tmp_path: Path) -> None:
 
 
 def test_a_text_family_with_critiques(hub_folders: HubFolders, tmp_path: Path) -> None:
-    _train(tmp_path / "pair", truthful_judge, hub_folders("Qwen3-4B"), _pairs)
+    _train(tmp_path / "pair", truthful_judge, hub_folders("Qwen3-4B"), _pairs, **UNTESTED)
 
 
 def test_pictures_are_limited_from_recipe_to_served_judge(

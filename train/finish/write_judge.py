@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections import Counter
@@ -24,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.splits.overlap import Overlap, paraphrases_left_out
 from evaluation.estimate import paired_accuracies
-from evaluation.intervals import Z_95, clustered_rate, wilson_interval
+from evaluation.intervals import clustered_rate, wilson_interval
 from evaluation.outcomes import NothingScored, full_label, question_numbers
 from evaluation.ranking.favour import family_of
 from evaluation.report.evaluate import (
@@ -67,12 +66,8 @@ from train.tracking.throughput import PARTS
 
 WIDEST = 0.1
 """Half the width of the interval of an accuracy above which steps are chosen by chance."""
-ENOUGH_QUESTIONS = math.ceil(Z_95**2 / 4 / WIDEST**2 / 10) * 10
-"""Questions, with a row each, whose interval is no wider than that at any accuracy: 100.
-
-The binomial variance is at most 1/4. A handful of rows says too little of how rows of one question
-hang together to reckon with that.
-"""
+ENOUGH_QUESTIONS = 100
+"""Questions, with a row each, whose interval is no wider: (1.96 / 0.1)^2 / 4, in round tens."""
 
 
 @dataclass(frozen=True)

@@ -146,14 +146,19 @@ class TrainingRun:
         wanted = HELD_OUT if method.gives_labels else HELD_OUT[:1]
         held_out = tuple(s for s in wanted if s not in files and s not in no_file)
         if files:
+            of_recipe = section_keys(values, "data", path)
             if mapping == TableMapping():
-                of_recipe = section_keys(values, "data", path).get("mapping") or {}
-                if isinstance(of_recipe, str):
-                    mapping = read_mapping(Path(of_recipe))
+                known = of_recipe.get("mapping") or {}
+                if isinstance(known, str):
+                    mapping = read_mapping(Path(known))
                 else:
-                    mapping = parse_record(TableMapping, of_recipe, f"{path}: data.mapping")
+                    mapping = parse_record(TableMapping, known, f"{path}: data.mapping")
             used = [split for split in ("train", *HELD_OUT) if split in (*files, *held_out)]
-            data = {split: str(output / DATA_FOLDER / f"{split}.jsonl") for split in used}
+            data: dict[str, Any] = {
+                split: str(output / DATA_FOLDER / f"{split}.jsonl") for split in used
+            }
+            if "votes" in of_recipe:  # the other keys are about the recipe's own files
+                data["votes"] = of_recipe["votes"]
             given = [f"data={json.dumps(data)}", *given]
         if name and not mapping.task:
             mapping = mapping.model_copy(update={"task": recipe})

@@ -47,6 +47,7 @@ from train.launch.run_plan import backbone_config, plan_run
 from train.methods.base import Method
 from train.plan.planner import PUBLISHED_LIMITS, gpu_memory, in_gib
 from train.rows.data import ReplaySection, read_splits
+from train.setup.engines import FSDP, asks_for
 from train.setup.recipe import Recipe, parse_recipe, section_keys
 from train.setup.run_log import LOG_FILE
 from train.tracking.throughput import PARTS, Part, process_peak
@@ -57,7 +58,6 @@ REAL_TOKENIZER = Path(__file__).parents[2] / ".real-tokenizer"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 SHARD = "1GB"
 """Size of a shard."""
-GIB = 2**30
 _TOKENS = {
     "image": "image_pad",
     "video": "video_pad",
@@ -122,8 +122,8 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
     free = shutil.disk_usage(folder).free
     if size > free:
         raise CustosError(
-            f"{folder.parent}: random weights take {size / GIB:.1f} GiB, and {free / GIB:.1f} GiB "
-            "are free; name another folder in CUSTOS_CACHE"
+            f"{folder.parent}: random weights take {in_gib(size)}, and {in_gib(free)} are free; "
+            "name another folder in CUSTOS_CACHE"
         )
     auto = AutoModelForCausalLM if is_text else AutoModelForImageTextToText
     device = "cuda" if torch.cuda.is_available() else "cpu"  # a CPU takes a minute for 4B weights
@@ -177,7 +177,7 @@ class Rehearsal:
                 "them alone (num_machines: 1)"
             )
         keys: list[str] = []
-        works = False
+        works, shared = False, asks_for(FSDP, os.environ)  # the training takes it out
         # The first process ends its service and deletes the folder, even if a launcher stops it.
         signals = (signal.SIGTERM,) if self.is_first else ()
         with interrupted_by(*signals), _shared_folder(self.is_first) as folder:
@@ -199,7 +199,7 @@ class Rehearsal:
             finally:
                 measured = PARTS.stop()
                 if self.is_first and keys:
-                    lines = as_table(measured, self.recipe, keys)
+                    lines = as_table(measured, self.recipe, keys, processes, shared)
                     if works:
                         lines[-1] += f"; {self.method.script} works with this recipe"
                     text = "\n".join(lines)
@@ -275,7 +275,7 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     """
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
     keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
-    keys.append("data.allow_overlap=true")
+    keys += ["data.allow_overlap=true", "data.votes=most"]  # rows come divided by their votes
     for name, examples in read_splits(recipe.data).by_name.items():
         count = steps * recipe.optim.batch_size if name == "train" else held_out
         rows = of_every_label(examples, count)
@@ -299,13 +299,21 @@ def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[Labe
     return list(islice((example for example in in_turn if example), max(count, len(by_label))))
 
 
-def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
-    """Write the lines of the table: what each part took, beside what was planned for it."""
-    gpus = torch.cuda.device_count()
+def as_table(
+    measured: Mapping[str, Part], recipe: Path, keys: Sequence[str], processes: int, shared: bool
+) -> list[str]:
+    """Write the lines of the table: what each part took, beside what was planned for it.
+
+    The plan is for a GPU for each process, on which they may have ``shared`` one model.
+    """
+    on_gpu = torch.cuda.is_available()
     planned, lines = dict[str, int](), list[str]()
     try:
-        memory = gpu_memory() if gpus else None
-        plan = plan_run(str(recipe), keys, gpus=gpus, memory=memory, rate=None).memory
+        gpus, memory = (processes, gpu_memory()) if on_gpu else (0, None)
+        shared = shared and gpus > 1
+        plan = plan_run(
+            str(recipe), keys, gpus=gpus, memory=memory, rate=None, shared=shared
+        ).memory
     except CustosError:  # nothing can be planned
         pass
     else:
@@ -322,7 +330,7 @@ def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) ->
         "  ".join([name.ljust(first), *(c.rjust(w) for c, w in zip(cells, widths, strict=True))])
         for name, *cells in rows
     ]
-    of = "of tensors on the GPU" if gpus else "of the process"
+    of = "of tensors on the GPU" if on_gpu else "of the process"
     return [*(line.rstrip() for line in table), *lines, f"peak memory is that {of}"]
 
 

@@ -71,14 +71,8 @@ class StepPlan:
         """
         epoch = bisect_right(self._epoch_ends, step)
         steps = self._kept_steps(epoch)
-        return self._cut(steps[step - self._epoch_ends[epoch]])  # counted from the epoch's end
-
-    def epoch(self, number: int) -> list[list[MicroBatch]]:
-        """List the steps of one epoch, each a list of micro-batches of one rubric."""
-        return [self._cut(step) for step in self._steps(number)]
-
-    def _cut(self, step: Sequence[int]) -> list[MicroBatch]:
-        return self.costs.cut_step(step, self.processes, self.optim.token_budget)
+        rows = steps[step - self._epoch_ends[epoch]]  # counted from the epoch's end
+        return self.costs.cut_step(rows, self.processes, self.optim.token_budget)
 
     def _steps(self, epoch: int) -> list[list[int]]:
         """Choose the rows of every step of an epoch, those of one rubric together."""
@@ -170,14 +164,16 @@ class RowCosts(NamedTuple):
 
         If there are too few rows, some processes get one micro-batch less, or none. Process ``i``
         of ``n`` takes every ``n``-th from the ``i``-th. The costliest come first, so a lack of
-        memory shows at once.
+        memory shows at once. None takes more than a process's share of rows of the longest would.
 
         Rows are indices, in order of length within a rubric; the budget counts padding.
         """
-        parts = self.cut(rows, token_budget)
+        longest = max(self.of_pass([row]) for row in rows)
+        # Where kinds are cut apart, a round of one part each could give most rows to one process.
+        parts = self.cut(rows, min(token_budget, -(-len(rows) // processes) * longest))
         count = min(len(rows), processes * -(-len(parts) // processes))  # up to whole rounds
         if processes > 1:
-            low, high = 1, int(max(token_budget, *(self.of_pass([row]) for row in rows)))
+            low, high = 1, max(token_budget, longest)
             while low < high:  # find the least budget that gives at most ``count`` parts
                 middle = (low + high) // 2
                 if len(self.cut(rows, middle)) <= count:
@@ -228,6 +224,8 @@ def _mega_batches(questions: list[list[int]], size: int) -> Iterator[list[list[i
 AHEAD = 2
 """Batches that each worker encodes ahead."""
 MOST_WORKERS = 4
+START = "spawn"
+"""How workers start: forks would inherit threads, locks and CUDA's state of the training."""
 
 KILLED = (
     "a process that encodes rows was killed, as happens when memory is full; set run.workers=0, or "
@@ -303,8 +301,7 @@ class Loader:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self.workers,
-                # A fork would inherit threads, locks and CUDA's state of the training process.
-                multiprocessing.get_context("spawn"),
+                multiprocessing.get_context(START),
                 _begin,
                 (self.rows,),
             )

@@ -130,9 +130,6 @@ class Trainer(BaseTrainer):
 
     The model of the backbone carries the trainable adapter. ``identity`` is what the result depends
     on; a folder that holds another run is not resumed.
-
-    Attributes:
-        data_wait: Seconds that training steps waited for their batches; validations do not count.
     """
 
     def __init__(
@@ -150,7 +147,7 @@ class Trainer(BaseTrainer):
             of_split.share_prefix = not is_sharded(accelerator)
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes, rows.replayed)
         super().__init__(recipe, rows, accelerator, identity, self.plan.total_steps)
-        self.objective, self.freed, self.data_wait = objective, FreeMemory(), 0.0
+        self.objective, self.freed = objective, FreeMemory()
         self.tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing is True:  # a method has decided what ``auto`` is
             self.tree_model.checkpoint_activations()
@@ -254,15 +251,13 @@ class Trainer(BaseTrainer):
             for _ in share:
                 next(batches)
             return 0.0
-        waited_before = self.data_wait
+        waited_before = self.loader.data_wait
         total = torch.zeros((), device=accelerator.device)
         model = self.runner.model
         model.train()
         for index in range(len(share)):
             last, counts = index == len(share) - 1, index < num_counted
-            before = self.loader.data_wait
             batch = next(batches)
-            self.data_wait += self.loader.data_wait - before
             if counts:
                 self.throughput.add_batch(batch.layout)
             with accelerator.no_sync(model) if not last else nullcontext():
@@ -275,7 +270,7 @@ class Trainer(BaseTrainer):
         most = self.recipe.optim.max_grad_norm
         norm = float(whole(accelerator.clip_grad_norm_(self.parameters, most)))
         check_finite(step, self.recipe.optim, loss=mean, gradient_norm=norm)
-        self.throughput.add_step(norm, self.data_wait - waited_before)
+        self.throughput.add_step(norm, self.loader.data_wait - waited_before)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.recipe.optim, step, self.total_steps)
         self.optimizer.step()

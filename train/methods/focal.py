@@ -98,18 +98,17 @@ class FocalObjective(Objective):
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Add up the weighted losses of scoring tokens; the step does not matter."""
-        logits = outputs
         tokens = [
             (i, slot, token, self.classes[row.tree.labels, label], row.example.weight)
             for i, row in enumerate(rows)
             for label in [row.tree.labels[row.target]]
             for slot, token in row.tree.paths[row.target]
         ]
-        index = to_device(torch.tensor([entry[:4] for entry in tokens]), logits.device)
-        weights = to_device(torch.tensor([entry[4] for entry in tokens]), logits.device)
+        index = to_device(torch.tensor([entry[:4] for entry in tokens]), outputs.device)
+        weights = to_device(torch.tensor([entry[4] for entry in tokens]), outputs.device)
         row, slot, target, label = index.unbind(1)
-        self.loss.to(logits.device)
-        return (self.loss.per_token(logits[row, slot], target, label) * weights).sum()
+        self.loss.to(outputs.device)
+        return (self.loss.per_token(outputs[row, slot], target, label) * weights).sum()
 
 
 class Focal(LossMethod):

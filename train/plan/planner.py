@@ -7,8 +7,10 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from judging.files.pictures import PictureSize, PixelLimits, picture_size
 from judging.models.attention import attention_line, choose_attention
 from judging.models.backbones import empty_model
 from judging.models.checkpoints import TEXT_FAMILIES, no_pictures
-from judging.models.devices import computes_bfloat16
+from judging.models.devices import CGROUP, computes_bfloat16
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
@@ -445,9 +447,13 @@ def gpu_memory(device: torch.device | None = None) -> float:
     return float(torch.cuda.get_device_properties(device).total_memory / GIB)
 
 
-def machine_memory() -> float:
-    """Look up the GiB of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+def machine_memory(cgroup: Path = CGROUP) -> float:
+    """Look up the GiB of this machine, or of its container if that may use less."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in (cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # no such file, or "max": no limit
+            memory = min(memory, int(limit.read_text(encoding="ascii")))
+    return memory / GIB
 
 
 def decide_checkpointing(

@@ -250,6 +250,7 @@ def write_run_data(
     doubles: list[str] = []
     if manifest.get("source") != division:
         given: dict[Split, list[LabelledExample]] = {split: [] for split in files}
+        stems = [Path(table.name).stem for table in tables]
         for split, table in ((split, table) for split, of in files.items() for table in of):
             bad_here: dict[int, BadRow] = {}
             rows = read_examples(
@@ -261,8 +262,9 @@ def write_run_data(
                 open_table(table.name, table.mapping.text_format), table.mapping, rows
             )
             stem = Path(table.name).stem
+            name = table.name if stems.count(stem) > 1 else stem
             given[split] += [
-                row if row.id else row.model_copy(update={"id": f"{stem}-{number}"})
+                row if row.id else row.model_copy(update={"id": f"{name}-{number}"})
                 for number, row in rows
             ]
         doubles += show_doubles((row.id, row) for row in given["train"])

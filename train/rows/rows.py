@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import Any, cast, overload
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,7 @@ class RowFacts:
         """Number of the question, or of the pictures, that rows may share."""
 
 
-class Rows(Sequence[Row]):
+class Rows:
     """Rows of a split, which errors name, that were checked and measured before step 0.
 
     Attributes:
@@ -141,15 +141,7 @@ class Rows(Sequence[Row]):
     def __len__(self) -> int:
         return len(self.examples)
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        if isinstance(index, slice):
-            return [self._row(example) for example in self.examples[index]]
+    def __getitem__(self, index: int) -> Row:
         return self._row(self.examples[index])
 
     def __iter__(self) -> Iterator[Row]:

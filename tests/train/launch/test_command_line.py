@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import torch
 
+from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError, Missing
 from tests.cuda_stand_in import with_gpus
+from tests.train.made_up import examples, recipe_file
 from train.launch.front import TrainingRun, command_line, load_recipe
-from train.methods.focal import Focal
-from train.setup.recipe import find_recipe
+from train.methods.focal import Focal, FocalRecipe
+from train.setup.recipe import find_recipe, parse_recipe
 from train.setup.run_log import LOG_FILE, RUN_LOG, RunLog
 
 
@@ -143,6 +145,16 @@ def test_there_is_a_process_for_each_gpu_unless_the_user_says_how_many(
     else:
         assert line[0] == sys.executable
         assert line[line.index("--nproc-per-node") + 1] == str(expected)
+
+
+def test_tables_of_the_user_are_trained_on_with_the_votes_of_the_recipe(tmp_path: Path) -> None:
+    rows = {"train": examples(3), "val": examples(3, 10)}
+    votes = {"votes": "shares", "limit": 2}
+    path = recipe_file(tmp_path, "embedded", rows, method="focal", data=votes)
+    none: dict[str, Any] = {"init": None, "out": None, "seed": None, "command": "custos train"}
+    run = TrainingRun.plan(str(path), [], {"train": ["my.csv"]}, TableMapping(), **none)
+    data = parse_recipe(FocalRecipe, run.recipe, run.overrides).data
+    assert (data.votes, data.limit) == ("shares", None)
 
 
 def test_settings_of_the_user_for_the_cpu_are_not_refused(

@@ -6,10 +6,12 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from judging.errors import CustosError
+from tests.cuda_stand_in import with_gpus
 from tests.train.made_up import examples, write_recipe
 from train import hieval_stage1
 from train.launch import rehearsal
@@ -42,7 +44,8 @@ def test_a_dry_run_runs_every_part_and_leaves_nothing(
 ) -> None:
     recipe = write_recipe(tmp_path, small)
     before = sorted(tmp_path.iterdir())
-    hieval_stage1.main(["--dry-run", "2", "--config", str(recipe), "optim.batch_size=4"])
+    keys = ["optim.batch_size=4", "optim.token_budget=2000"]  # a step is one pass
+    hieval_stage1.main(["--dry-run", "2", "--config", str(recipe), *keys])
     shown = capsys.readouterr()
     assert parts(shown.out) == list(PARTS_OF_JUDGE)
     assert "planned for a step: weights" in shown.out
@@ -52,9 +55,17 @@ def test_a_dry_run_runs_every_part_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before and not list(scratch.iterdir())
 
 
-def test_a_part_that_fails_is_named_on_one_line(
-    small: str, tmp_path: Path, scratch: Path, capsys: pytest.CaptureFixture[str]
+def test_a_part_that_fails_is_named_on_one_line_under_a_table_without_a_plan(
+    small: str,
+    tmp_path: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise CustosError("steps of TRL's trainers cannot be planned")
+
+    monkeypatch.setattr(rehearsal, "plan_run", refuse)
     recipe = write_recipe(tmp_path, small)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main(["--config", str(recipe), "--dry-run", "2", "optim.lr=1e30"])
@@ -65,8 +76,24 @@ def test_a_part_that_fails_is_named_on_one_line(
     heading, *parts = printed.out.splitlines()
     assert heading.split()[:3] == ["part", "times", "seconds"]
     assert [line.split()[0] for line in parts[:3]] == ["rows", "load", "validation"]
-    assert "works with this recipe" not in printed.out
+    assert "works with this recipe" not in printed.out and "planned for" not in printed.out
     assert not list(scratch.iterdir())
+
+
+def test_the_plan_is_for_the_gpus_that_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process takes one GPU, however many the machine has."""
+    asked: list[dict[str, Any]] = []
+
+    def refuse(*_: object, **hardware: Any) -> None:
+        asked.append(hardware)
+        raise CustosError("not planned")
+
+    with_gpus(monkeypatch, 8)
+    monkeypatch.setattr(rehearsal, "gpu_memory", lambda: 78.0)
+    monkeypatch.setattr(rehearsal, "plan_run", refuse)
+    for processes in (1, 8):
+        rehearsal.as_table({}, Path("a.yaml"), [], processes, shared=True)
+    assert [(each["gpus"], each["shared"]) for each in asked] == [(1, False), (8, True)]
 
 
 def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:

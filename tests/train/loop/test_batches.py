@@ -12,8 +12,8 @@ from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
-from tests.train.made_up import encoded, example, examples
-from train.loop.batches import RowCosts, StepPlan
+from tests.train.made_up import encoded, example, examples, steps_of
+from train.loop.batches import MicroBatch, RowCosts, StepPlan
 from train.rows.data import Examples, RunSplits
 from train.rows.rows import Rows, Supervision, index_splits
 from train.setup.recipe import OptimSection
@@ -27,29 +27,32 @@ def rows(backbone: Backbone) -> Rows:
     return encoded(backbone, [example(i, **more) for i, more in enumerate(fields)])
 
 
-def _plan(
+def _steps(
     rows: Rows,
     batch_size: int,
     token_budget: int = 10**6,
     *,
     processes: int = 1,
     replayed: int = 0,
-    whole_questions: bool = False,
-) -> StepPlan:
+    epochs: int = 1,
+    **keys: Any,
+) -> list[list[MicroBatch]]:
+    """Return the micro-batches of every step of a run."""
     optim = OptimSection(
-        lr=1.0, batch_size=batch_size, token_budget=token_budget, whole_questions=whole_questions
+        lr=1.0, batch_size=batch_size, token_budget=token_budget, epochs=epochs, **keys
     )
-    return StepPlan(rows, optim, 0, processes, replayed)
+    return steps_of(StepPlan(rows, optim, 0, processes, replayed))
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 20), st.integers(1, 500), st.integers(0, 99), st.booleans())
+@given(st.integers(1, 20), st.integers(1, 500), st.booleans())
 def test_every_row_once_per_epoch(
-    rows: Rows, batch_size: int, token_budget: int, epoch: int, whole_questions: bool
+    rows: Rows, batch_size: int, token_budget: int, whole_questions: bool
 ) -> None:
-    plan = _plan(rows, batch_size, token_budget, whole_questions=whole_questions)
-    steps = plan.epoch(epoch)
-    assert sorted(row for step in steps for micro in step for row in micro) == list(range(50))
+    steps = _steps(rows, batch_size, token_budget, epochs=2, whole_questions=whole_questions)
+    drawn = [row for step in steps for micro in step for row in micro]
+    assert sorted(drawn[:50]) == sorted(drawn[50:]) == list(range(50))
+    assert drawn[:50] != drawn[50:]
     for step in steps:
         assert 1 <= sum(map(len, step)) <= batch_size
         assert len({rows.facts.rubric[row] for micro in step for row in micro}) == 1
@@ -70,7 +73,7 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
     whole_questions: bool,
 ) -> None:
     mixed: dict[str, Any] = {"replayed": replayed, "whole_questions": whole_questions}
-    steps = _plan(rows, batch_size, token_budget, processes=processes, **mixed).epoch(0)
+    steps = _steps(rows, batch_size, token_budget, processes=processes, **mixed)
     assert sorted(row for step in steps for micro in step for row in micro) == list(range(50))
     assert len(steps) == -(-50 // batch_size)
     for step in steps:
@@ -79,11 +82,14 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
             assert len(micro) == 1 or len(micro) * rows.facts.width[micro].max() <= token_budget
         drawn = [row for micro in step for row in micro]
         assert len(drawn) <= batch_size
+        widths, share = rows.facts.width, -(-len(drawn) // processes)
+        most = max(len(micro) * widths[micro].max() for micro in step)
+        assert most <= share * widths[drawn].max(), "it is planned that a process has its share"
         num_replayed = sum(row >= 50 - replayed for row in drawn)
         assert abs(num_replayed - len(drawn) * replayed / 50) < 1
     of_steps, of_single = (
         [sorted(row for micro in step for row in micro) for step in each]
-        for each in (steps, _plan(rows, batch_size, **mixed).epoch(0))
+        for each in (steps, _steps(rows, batch_size, **mixed))
     )
     assert of_steps == of_single, "processes and budget only decide how a step is cut"
 
@@ -115,13 +121,13 @@ def test_whole_questions_stay_together(backbone: Backbone) -> None:
     rows = encoded(backbone, [example(i, question=f"What is {i % 20}?") for i in range(80)])
     micros = [
         [rows[row].example.question for row in micro]
-        for step in _plan(rows, 16, whole_questions=True).epoch(0)
+        for step in _steps(rows, 16, whole_questions=True)
         for micro in step
     ]
     assert len(micros) == 5
     for micro in micros:
         assert sorted(Counter(micro).values()) == [4, 4, 4, 4]
-    scattered = [micro for step in _plan(rows, 16).epoch(0) for micro in step]
+    scattered = [micro for step in _steps(rows, 16) for micro in step]
     assert any(len({rows[row].example.question for row in micro}) > 4 for micro in scattered)
 
 

@@ -16,9 +16,10 @@ import torch
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
-from tests.forks import forked
+from tests.forks import fork_context, forked
 from tests.tiny import save_picture
 from tests.train.made_up import adapter_of, example, killed_after, recipe, trainer
+from train.loop import batches
 from train.loop.batches import Loader, begin_worker, default_workers
 from train.loop.trainer import Trainer
 from train.rows.data import Examples
@@ -44,9 +45,13 @@ def rows(small: str, tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 @pytest.fixture(scope="module")
 def loader(rows: Rows) -> Iterator[Loader]:
-    loader = Loader({"train": rows}, 2)
-    yield loader
-    loader.close()
+    fork_context()
+    with pytest.MonkeyPatch.context() as patch:
+        # What workers get is sent as for "spawn", but the libraries are imported already.
+        patch.setattr(batches, "START", "forkserver")
+        loader = Loader({"train": rows}, 2)
+        yield loader
+        loader.close()
 
 
 def test_workers_change_neither_order_nor_tensors(rows: Rows, loader: Loader) -> None:
@@ -63,34 +68,25 @@ def test_workers_change_neither_order_nor_tensors(rows: Rows, loader: Loader) ->
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_row_that_cannot_be_encoded_is_named(rows: Rows, loader: Loader, workers: int) -> None:
     made = loader if workers else Loader({"train": rows}, 0)
-    batches = made.batches(rows, [[0], [1, BROKEN], [2]])
-    assert list(next(batches).indices) == [0]
+    encoded = made.batches(rows, [[0], [1, BROKEN], [2]])
+    assert list(next(encoded).indices) == [0]
     with pytest.raises(CustosError, match=r"^split 'train': row '7': .*is not a readable picture"):
-        next(batches)
-
-
-def _children(pid: int) -> list[int]:
-    """Return the workers of a process, without Python's own resource tracker."""
-    tasks = (Path(f"/proc/{pid}/task/{pid}/children")).read_text().split()
-    return [
-        int(child)
-        for child in tasks
-        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-    ]
+        next(encoded)
 
 
 def test_workers_leave_ctrl_c_to_the_run_and_end_it_where_they_are_killed(
     rows: Rows, loader: Loader
 ) -> None:
     """The last test of those that share the workers."""
-    batches = loader.batches(rows, [[0]] * 50)
-    next(batches)
-    worker = _children(os.getpid())[-1]
+    made = loader.batches(rows, [[0]] * 50)
+    next(made)
+    assert loader._pool
+    worker = [*loader._pool._processes][-1]
     os.kill(worker, signal.SIGINT)
-    next(batches)
+    next(made)
     os.kill(worker, signal.SIGKILL)
     with pytest.raises(CustosError, match=r"was killed, .* set run\.workers=0"):
-        list(batches)
+        list(made)
 
 
 def test_workers_on_a_gpu_leave_a_core_for_each_process() -> None:

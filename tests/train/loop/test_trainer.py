@@ -10,7 +10,16 @@ import torch
 from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.tiny import save_picture
-from tests.train.made_up import adapter_of, analysed, example, examples, losses, recipe, trainer
+from tests.train.made_up import (
+    adapter_of,
+    analysed,
+    example,
+    examples,
+    losses,
+    recipe,
+    steps_of,
+    trainer,
+)
 from train.loop.batches import StepPlan
 from train.loop.checkpoint import best_folder, trainable
 from train.loop.trainer import Trainer
@@ -124,11 +133,11 @@ def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> N
 
 def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path: Path) -> None:
     """Eight rows of error analysis and four replayed ones, in steps of six, against each alone."""
-    settings = recipe(tmp_path, optim__batch_size=6, optim__token_budget=300, optim__lr=1e-12)
+    keys: dict[str, Any] = {"optim__batch_size": 6, "optim__token_budget": 300, "optim__epochs": 1}
+    settings = recipe(tmp_path, optim__lr=1e-12, **keys)
     made = trainer(settings, small, [*analysed(tmp_path, 8), *examples(4)])
     made.objective = JointObjective(0.3, "all", "whole", 0)
-    plan = StepPlan(made.rows.train, settings.optim, 0, replayed=4)
-    steps = plan.epoch(0)
+    steps = steps_of(StepPlan(made.rows.train, settings.optim, 0, replayed=4))
     assert [sum(row >= 8 for micro in step for row in micro) for step in steps] == [2, 2]
     alone = [made.train_step([[row]]) for row in range(12)]
     for step in steps:

@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 
 from tests.tiny import save_picture
-from tests.train.made_up import adapter_of, example, examples, recipe, trainer
+from tests.train.made_up import adapter_of, example, examples, recipe, steps_of, trainer
 from train.loop.trainer import Trainer
 
 
@@ -46,7 +46,7 @@ def take_steps(
     )
     learner = trainer(settings, backbone, rows)
     learner.optimizer = learner.accelerator.prepare(torch.optim.SGD(learner.parameters, lr=1.0))
-    for step in learner.plan.epoch(0):
+    for step in steps_of(learner.plan):
         learner.train_step(step)
         learner.progress.step += 1
     scores = torch.tensor(np.array(learner.runner.label_logprobs(learner.rows.val)))

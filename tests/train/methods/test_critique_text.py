@@ -83,16 +83,16 @@ def test_log_probabilities_and_gradients_without_full_logits(
     for with_targets in (True, False):
         adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
         batch = make_tree_batch(
-            rows.prompts(rows), [row.tree for row in rows], backbone.tokenizer.pad_token_id
+            rows.prompts(list(rows)), [row.tree for row in rows], backbone.tokenizer.pad_token_id
         )
-        inputs = objective.inputs(rows)
+        inputs = objective.inputs(list(rows))
         model = TextModel(adapted)
         if with_targets:
             outputs = model(batch, **inputs)
         else:
             logits = model(batch).log_softmax(-1)
             outputs = logits.gather(-1, inputs["targets"][..., None])[..., 0]
-        loss = objective.loss_sum(outputs, rows, 0)
+        loss = objective.loss_sum(outputs, list(rows), 0)
         assert loss.item() == pytest.approx(expected, rel=1e-5)
         loss.backward()
         gradients.append({n: p.grad for n, p in adapted.named_parameters() if "lora_B" in n})

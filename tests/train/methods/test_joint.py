@@ -1,11 +1,14 @@
 """Stage 2's objective from one tree against separate forward passes of the library's model."""
 
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import grad
 
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
@@ -66,19 +69,20 @@ def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:
     return logprobs[torch.arange(len(tokens)), torch.tensor(tokens)]
 
 
-def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) -> Tensor:
-    """The loss written out from Equations 5 to 8, one forward pass per label."""
+def _separately(
+    every: Sequence[tuple[Row, dict[int, Tensor]]], objective: JointObjective, step: int
+) -> Tensor:
+    """The loss written out from Equations 5 to 8, given each row's labels in plain rows."""
     total = torch.zeros(())
-    for row in rows:
+    for row, logprobs in every:
         labels = row.tree.labels
-        loss = -_logprobs(model, row, rows, row.target).mean()
-        score, _, kind = labels[row.target].partition("; ")
-        others = [i for i, x in enumerate(labels) if x.startswith(f"{score}; ") and i != row.target]
-        if kind:
+        loss = -logprobs[row.target].mean()
+        others = [i for i in logprobs if i != row.target]
+        if others:
             assert len(others) == 4
             if objective.negatives == "sampled":
                 others = objective.candidates(row, step)
-            tokens = [_logprobs(model, row, rows, i) for i in others]
+            tokens = [logprobs[i] for i in others]
             likelihood = torch.stack([t.sum() for t in tokens]).detach()
             if objective.negatives == "hardest":
                 shares = torch.nn.functional.one_hot(likelihood.argmax(), len(others)).float()
@@ -89,7 +93,7 @@ def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) ->
                 for n, i in enumerate(others):
                     path = [t for _, t in row.tree.paths[i]]
                     start = next(p for p in range(9) if path[p] != target[p])
-                    assert start > 0, "the score's tokens are shared"
+                    assert start > 0, f"the score's tokens are shared: {labels[i]}"
                     tokens[n] = tokens[n][start:]
             unlikelihood = torch.stack([-torch.log(1 - t.mean().exp()) for t in tokens])
             loss = loss + objective.unlikelihood * (shares * unlikelihood).sum()
@@ -97,42 +101,57 @@ def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) ->
     return total
 
 
-@pytest.mark.parametrize("negatives", ["sampled", "hardest", "all"])
-@pytest.mark.parametrize("span", ["whole", "suffix"])
-def test_one_tree_equals_separate_passes(
-    tiny_folder: str, tmp_path: Path, negatives: Negatives, span: Span
-) -> None:
+def _labels_of(row: Row) -> list[int]:
+    """The label of a row and, if it has an error type, those of its score with another one."""
+    labels = row.tree.labels
+    score, _, kind = labels[row.target].partition("; ")
+    alike = [i for i, x in enumerate(labels) if x.startswith(f"{score}; ")]
+    return alike if kind else [row.target]
+
+
+def _adapted(model: Any) -> tuple[Any, dict[str, Tensor]]:
+    """A model with an adapter, and the adapter's parameters."""
+    adapted = add_adapter(model, r=4, alpha=8, seed=3)
+    generator = torch.Generator().manual_seed(5)
+    for name, parameter in adapted.named_parameters():
+        if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
+            parameter.data = 0.1 * torch.randn(parameter.shape, generator=generator)
+    return adapted, {n: p for n, p in adapted.named_parameters() if p.requires_grad}
+
+
+def test_one_tree_equals_separate_passes(tiny_folder: str, tmp_path: Path) -> None:
+    """For every choice of negatives and their span."""
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     rows = _rows(_examples(tmp_path), backbone)
-    objective = JointObjective(LAMBDA, negatives, span, seed=3)
-    gradients, losses = [], []
-    for model in (backbone.model, reference_model(tiny_folder)):
-        adapted = add_adapter(model, r=4, alpha=8, seed=3)
-        generator = torch.Generator().manual_seed(5)
-        for name, parameter in adapted.named_parameters():
-            if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
-                parameter.data = 0.1 * torch.randn(parameter.shape, generator=generator)
-        if model is backbone.model:
-            loss = torch.zeros(())
-            for part in (rows[:4], rows[4:]):  # micro-batches of one rubric
-                prompts = rows.prompts(part)
-                batch = make_tree_batch(
-                    prompts,
-                    [row.tree for row in part],
-                    backbone.tokenizer.pad_token_id,
-                    rows=shared_rows(prompts, len(part[0].tree.node_tokens)),
-                )
-                loss = loss + objective.loss_sum(TreeModel(adapted)(batch), part, step=8)
-        else:
-            loss = _separately(adapted, rows, objective, step=8)
-        loss.backward()
-        losses.append(loss.item())
-        gradients.append({n: p.grad for n, p in adapted.named_parameters() if p.requires_grad})
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    tree, separate = gradients
-    for name, gradient in separate.items():
-        assert gradient is not None and gradient.abs().max() > 1e-3, f"{name} gets no gradient"
-    torch.testing.assert_close(tree, separate, rtol=1e-4, atol=1e-4)
+    (model, learnt), (reference, of_reference) = map(
+        _adapted, (backbone.model, reference_model(tiny_folder))
+    )
+    parts = []
+    for part in (list(rows)[:4], list(rows)[4:]):  # micro-batches of one rubric
+        prompts = rows.prompts(part)
+        batch = make_tree_batch(
+            prompts,
+            [row.tree for row in part],
+            backbone.tokenizer.pad_token_id,
+            rows=shared_rows(prompts, len(part[0].tree.node_tokens)),
+        )
+        parts.append((part, TreeModel(model)(batch)))
+    every = [
+        (row, {label: _logprobs(reference, row, rows, label) for label in _labels_of(row)})
+        for row in rows
+    ]
+    for negatives, span in product(get_args(Negatives), get_args(Span)):
+        objective = JointObjective(LAMBDA, negatives, span, seed=3)
+        tree = torch.stack([objective.loss_sum(logits, part, step=8) for part, logits in parts])
+        losses = tree.sum(), _separately(every, objective, step=8)
+        assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5), objective
+        gradients = [
+            dict(zip(of, grad(loss, [*of.values()], retain_graph=True), strict=True))
+            for loss, of in zip(losses, (learnt, of_reference), strict=True)
+        ]
+        for name, gradient in gradients[1].items():
+            assert gradient.abs().max() > 1e-3, f"{name} gets no gradient from {objective}"
+        torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
 def _row(rows: Rows, label: str) -> Row:

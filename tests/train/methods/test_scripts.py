@@ -200,7 +200,8 @@ def test_every_pass_takes_every_row(
 def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Drawing, "fill", lambda *_: pytest.fail("drawn again"))
     again = run.parent / "again"
-    start_again(run, f"dpo.preferences={run / 'preferences.jsonl'}", f"run.output={again}")
+    keys = (f"run.output={again}", "data.cal=null", "data.test=null")
+    start_again(run, f"dpo.preferences={run / 'preferences.jsonl'}", *keys)
     before, after = load_file(run / ADAPTER_FILE), load_file(again / ADAPTER_FILE)
     assert all(before[name].equal(after[name]) for name in before)
 

@@ -307,6 +307,19 @@ def lines_on(table: RunTable, held_out: list[Split], run: Path, earlier: Any = N
     return write_run_data({"train": [table]}, held_out, run, earlier=earlier, **settings).doubles
 
 
+def test_rows_of_two_tables_of_one_name_get_ids_of_their_own(tmp_path: Path) -> None:
+    tables = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        rows = [example(i, id="", question=f"Is {name} {i}?") for i in range(3)]
+        file = write_split(tmp_path / name / "rows.jsonl", rows)
+        tables.append(RunTable(file, TableMapping()))
+    settings: dict[str, Any] = {"allow_dropped": False, "seed": 0, "command": "custos train"}
+    write_run_data({"train": tables}, [], tmp_path / "run", **settings)
+    written = (tmp_path / "run" / "data" / "train.jsonl").read_text(encoding="utf-8")
+    assert len({json.loads(line)["id"] for line in written.splitlines()}) == 6
+
+
 def test_a_run_that_does_not_say_what_it_learned_is_named(tmp_path: Path) -> None:
     rows = [example(i, question=f"Which of the {i} gates?") for i in range(60)]
     table = RunTable(write_split(tmp_path / "rows.jsonl", rows), TableMapping())

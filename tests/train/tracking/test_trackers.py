@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from judging.errors import CustosError
-from tests.tiny import Family, save_picture, save_tiny
+from tests.tiny import save_picture
 from tests.train.made_up import example, examples, recipe, trainer
 from train.loop.accelerator import make_accelerator
 from train.setup.recipe import TrackerName
@@ -167,16 +167,14 @@ def test_a_tracker_that_fails_does_not_end_training(tmp_path: Path) -> None:
     assert note.startswith("warning: tensorboard records no more: ")
 
 
-@pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
-def test_operations_are_those_that_pytorch_counts(family: Family, tmp_path: Path) -> None:
+def test_operations_are_those_that_pytorch_counts(tiny_folder: str, tmp_path: Path) -> None:
     """Of a whole step, with a picture in every second row; PyTorch counts padding too.
 
     It does not count what the CPU's fused attention kernel does, so plain products stand in.
     """
-    folder = str(save_tiny(tmp_path / "backbone", family))
     picture = save_picture(tmp_path / "a.png", 112, 112)
     rows = [example(4 * i, **({"images": (picture,)} if i % 2 else {})) for i in range(8)]
-    learner = trainer(recipe(tmp_path / "run", optim__epochs=1), folder, rows)
+    learner = trainer(recipe(tmp_path / "run", optim__epochs=1), tiny_folder, rows)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         learner.train_step(learner.plan.micro_batches(0))
     counted = learner.throughput.operations
