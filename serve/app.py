@@ -37,6 +37,7 @@ CLOSE_S = 20.0
 REF = "#/components/schemas/{model}"
 ERRORS = {
     "401": "No access key, or an unknown one.",
+    "403": "Without keys: called by a page of another site, or not under the name localhost.",
     "404": "There is no such judge or route.",
     "408": "The body came too slowly.",
     "413": "The body is too large or has too many values.",

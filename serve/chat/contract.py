@@ -13,18 +13,15 @@ from judging.registry import Registry
 from judging.tasks import get_task
 from judging.types import JudgeRequest, score_of
 from serve.calls.errors import ApiError
-from serve.chat.layout import CAPITAL, FIELD, PromptFields, PromptLayout, Sample, decoded
+from serve.chat.layout import PromptFields, PromptLayout, Sample, decoded
 from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 __all__ = [
     "Boolean",
-    "CAPITAL",
     "CHAT_CONTRACTS",
     "Contract",
-    "FIELD",
     "Fixed",
     "Label",
-    "PromptFields",
     "PromptLayout",
     "Sample",
     "Score",

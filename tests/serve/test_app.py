@@ -115,6 +115,8 @@ def test_answers_have_the_form_that_the_document_says() -> None:
             schema = said[answer.headers["Content-Type"]]["schema"]
             form = validator_for({**schema, "components": DOCUMENT["components"]})
             assert form.is_valid(answer.json()), (path, answer.json())
+        foreign = client.get("/judges", headers={"Origin": "https://evil.test"})
+        assert str(foreign.status_code) in DOCUMENT["paths"]["/judges"]["get"]["responses"]
         assert client.get("/metrics").headers["Content-Type"].startswith("text/plain")
 
 
