@@ -222,9 +222,8 @@ class ServerConnection:
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise self.server.key_refusal()
         if status == 404:
-            raise ServerRefusal(
-                f"{base_url}: no model '{self.server.model}' or no such address (404): {text}"
-            )
+            model = self.server.model and f"no model '{self.server.model}' or "
+            raise ServerRefusal(f"{base_url}: {model}no such address (404): {text}")
         if response.has_redirect_location:
             address = self.redacted(response.headers["location"])
             raise ServerRefusal(
