@@ -78,7 +78,7 @@ def test_no_proxy_is_asked_whether_the_service_is_healthy(tmp_path: Path) -> Non
     (tmp_path / "bin/python").symlink_to(sys.executable)
     proxied = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
     with serving(Service({"a": FakeJudge()})) as client:
-        command = [ROOT / "docker/steps.sh", "healthy", tmp_path, str(client.base_url)]
+        command = [str(ROOT / "docker/steps.sh"), "healthy", str(tmp_path), str(client.base_url)]
         subprocess.run(command, env=proxied, check=True)
 
 
