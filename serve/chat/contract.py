@@ -160,6 +160,10 @@ class Contract:
             return f"the model {' or '.join(f'custos/{name}' for name in names)} reads it"
         return f"its forms are: {'; or '.join(layout.delimiters for layout in self.layouts)}"
 
+    def word(self, layout: PromptLayout, label: str) -> str:
+        """Translate a label into the script's word."""
+        return self.completed(layout.words)[label]
+
     def parse(self, layout: PromptLayout, text: str) -> str | None:
         """Read the word in a reply of exactly the right form; ``None`` for anything else."""
         if self.reply == JSON_REPLY:

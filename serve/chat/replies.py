@@ -319,8 +319,7 @@ def _verdict_pieces(prompt: ScriptPrompt, verdict: Verdict, template: str) -> It
     decision = Decision(
         label, dict(chances) or {label: 1.0}, contract.worth, verdict.critique, prompt.note
     )
-    completed = contract.completed(prompt.layout.words)
-    words = {label: completed[label] for label in decision.probabilities}
+    words = {label: contract.word(prompt.layout, label) for label in decision.probabilities}
     if prompt.form is not None:
         yield from object_pieces(prompt.form, decision, words)
         return

@@ -145,7 +145,7 @@ def test_a_number_alone_is_good_from_the_middle_on(monkeypatch: pytest.MonkeyPat
 def test_a_label_without_a_word_has_the_next_worse_one_s(monkeypatch: pytest.MonkeyPatch) -> None:
     declare(monkeypatch)
     contract = grounding(TWO, word=Label())
-    assert contract.completed(contract.layouts[0].words)["Partly grounded"] == "no"
+    assert contract.word(contract.layouts[0], "Partly grounded") == "no"
     for words in (
         {"Grounded": "yes", "Partly grounded": "half"},
         {"Grounded": "yes", "Wrong": "no"},
