@@ -99,12 +99,12 @@ class ReplyBody(BaseModel):
 
 
 class _Fault(Exception):
-    """The failure of one try, with the status and headers of a reply that tells of it."""
+    """The failure of one try, with the status that a reply had or would have had."""
 
-    def __init__(self, message: str, reply: httpx.Response | None = None) -> None:
+    def __init__(self, message: str, status: int = 0, headers: httpx.Headers | None = None) -> None:
         super().__init__(message)
-        self.status = 0 if reply is None else reply.status_code
-        self.headers = httpx.Headers() if reply is None else reply.headers
+        self.status = status
+        self.headers = headers or httpx.Headers()
 
     @property
     def may_pass(self) -> bool:
@@ -209,11 +209,10 @@ class ServerConnection:
         try:
             response = await self._reply("POST", path, deadline, body)
         except TimeoutError:
-            timed_out = httpx.Response(httpx.codes.REQUEST_TIMEOUT)
-            raise _Fault(f"no answer within {deadline:g} s", timed_out) from None
+            message = f"no answer within {deadline:g} s"
+            raise _Fault(message, httpx.codes.REQUEST_TIMEOUT) from None
         except httpx.DecodingError as error:
-            too_large = httpx.Response(httpx.codes.REQUEST_ENTITY_TOO_LARGE)
-            raise _Fault(str(error), too_large) from None
+            raise _Fault(str(error), httpx.codes.REQUEST_ENTITY_TOO_LARGE) from None
         except httpx.RequestError as error:
             raise _Fault(self.redacted(f"{type(error).__name__} {error}")) from None
         status = response.status_code
@@ -222,9 +221,8 @@ class ServerConnection:
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise self.server.key_refusal()
         if status == 404:
-            raise ServerRefusal(
-                f"{base_url}: no model '{self.server.model}' or no such address (404): {text}"
-            )
+            model = self.server.model and f"no model '{self.server.model}' or "
+            raise ServerRefusal(f"{base_url}: {model}no such address (404): {text}")
         if response.has_redirect_location:
             address = self.redacted(response.headers["location"])
             raise ServerRefusal(
@@ -232,7 +230,7 @@ class ServerConnection:
                 "that server"
             )
         if status != 200:
-            raise _Fault(f"the server answered {status}: {text}", response)
+            raise _Fault(f"the server answered {status}: {text}", status, response.headers)
         try:
             return body_type.model_validate_json(response.content)
         except ValidationError:

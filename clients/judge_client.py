@@ -234,16 +234,13 @@ class JudgeClient:
     Args:
         url: Address of the service.
         judge: Name of the judge that grades.
-        api_key: As for :class:`AsyncJudgeClient`.
-        options: ``concurrency``, ``deadline`` and ``tries``, as in :class:`AsyncJudgeClient`.
+        options: Further options of :class:`AsyncJudgeClient`, such as ``api_key``.
     """
 
-    def __init__(
-        self, url: str, *, judge: str | None = None, api_key: str | None = None, **options: Any
-    ) -> None:
+    def __init__(self, url: str, *, judge: str | None = None, **options: Any) -> None:
         self.name = url
         self._judge = judge
-        self._options = {"judge": judge, "api_key": api_key, **options}
+        self._options = {"judge": judge, **options}
         self._batch = AsyncJudgeClient(url, **self._options).batch
         """Most requests that the service was found to take in one call."""
 

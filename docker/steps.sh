@@ -28,7 +28,8 @@ bake)
     "$venv/bin/custos" backbone embedded
     ;;
 healthy)
-    "$venv/bin/python" -c '
+    # Proxies that the environment names cannot reach this machine.
+    no_proxy='*' "$venv/bin/python" -c '
 import sys, urllib.request
 urllib.request.urlopen(sys.argv[1] + "/health/ready", timeout=4)
 ' "$3"

@@ -19,22 +19,25 @@ from pydantic.json_schema import models_json_schema
 from evaluation.report.reliability import measured_lines
 from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
-from serve import chat, pages, requests
 from serve.calls.context import caller_name
 from serve.calls.errors import ErrorBody, add_error_handling
 from serve.calls.limits import MAX_SEED, CallLimits
 from serve.calls.waiting import started_threads
+from serve.chat.routes import routes as chat_routes
 from serve.gate.gate import HEALTH_ROUTES, REQUEST_ID, REQUEST_ID_HEADER, Gate, KnownKeys
 from serve.pages.routes import known_choices, knows, served_tasks, task_example
+from serve.pages.routes import routes as page_routes
 from serve.pictures.decode import FORMAT_NAMES
 from serve.pictures.received import DATA_URL
 from serve.queue.service import Service
+from serve.requests.parse import routes as judge_routes
 
 CLOSE_S = 20.0
 """Longest wait for the model's thread, and then for the cache, as the service ends."""
 REF = "#/components/schemas/{model}"
 ERRORS = {
     "401": "No access key, or an unknown one.",
+    "403": "Without keys: called by a page of another site, or not under the name localhost.",
     "404": "There is no such judge or route.",
     "408": "The body came too slowly.",
     "413": "The body is too large or has too many values.",
@@ -104,9 +107,9 @@ def create_app(
     app.add_middleware(
         Gate, service=service, keys=keys, only_local=only_local, log_contents=log_contents
     )
-    app.include_router(requests.routes(service))
-    app.include_router(chat.routes(service, aliases))
-    app.include_router(pages.routes(service, has_keys=keys is not None))
+    app.include_router(judge_routes(service))
+    app.include_router(chat_routes(service, aliases))
+    app.include_router(page_routes(service, has_keys=keys is not None))
     _add_descriptions(app, service)
     return app
 
@@ -125,7 +128,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
             }
             for name, judge in service.judges.items()
         ]
-        judges = ServedJudges(judges=cards, limits=service.limits.of_a_call())
+        judges = ServedJudges(judges=cards, limits=service.limits)
         return bytes(JSONResponse(judges.model_dump(mode="json")).body)
 
     @cache

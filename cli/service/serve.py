@@ -127,7 +127,7 @@ def serve(
     """
     from serve.app import create_app
     from serve.calls.limits import Limits
-    from serve.chat import check_alias_names, check_aliases
+    from serve.chat.models import check_alias_names, check_aliases
     from serve.gate.gate import read_keys
     from serve.pages.routes import headline_example, warm_up
     from serve.pictures.received import RemoteImages

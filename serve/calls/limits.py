@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 MAX_SEED = 2**63 - 1
 """Largest seed that a random generator takes."""
@@ -37,10 +37,6 @@ class CallLimits:
     deadline_s: float = 120.0
     """Seconds from the arrival of a call to its answer (504). A client may ask for fewer with
     ``X-Deadline-Ms``."""
-
-    def of_a_call(self) -> CallLimits:
-        """Select the limits on one call alone, without those on what calls share."""
-        return CallLimits(**{limit.name: getattr(self, limit.name) for limit in fields(CallLimits)})
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,15 @@ from judging.registry import Registry
 from judging.tasks import get_task
 from judging.types import JudgeRequest, score_of
 from serve.calls.errors import ApiError
-from serve.chat.layout import CAPITAL, FIELD, PromptFields, PromptLayout, Sample, decoded
+from serve.chat.layout import PromptFields, PromptLayout, Sample, decoded
 from serve.chat.slots import Boolean, Fixed, Label, Score, Slot, Text, holds_verdict
 
 __all__ = [
     "Boolean",
-    "CAPITAL",
     "CHAT_CONTRACTS",
     "Contract",
-    "FIELD",
     "Fixed",
     "Label",
-    "PromptFields",
     "PromptLayout",
     "Sample",
     "Score",
@@ -133,7 +130,7 @@ class Contract:
 
         Raises ``ApiError`` 422 if delimiters are missing or could be understood in two ways.
         """
-        readings = self._readings(prompt, system)
+        readings = self.readings(prompt, system)
         if not readings:
             message = f"not a known prompt of {self.harness}; {self._hint(prompt, system)}"
             raise ApiError(422, message, "messages")
@@ -148,11 +145,8 @@ class Contract:
             )
         return layout, fields
 
-    def knows(self, prompt: str, system: str) -> bool:
-        """Tell whether a prompt is of this contract."""
-        return bool(self._readings(prompt, system))
-
-    def _readings(self, prompt: str, system: str) -> list[tuple[PromptLayout, PromptFields]]:
+    def readings(self, prompt: str, system: str) -> list[tuple[PromptLayout, PromptFields]]:
+        """List the layouts that a prompt has, each with its fields."""
         cuts = ((layout, layout.cut(prompt, system)) for layout in self.layouts)
         return [
             (layout, fields)
@@ -162,10 +156,8 @@ class Contract:
 
     def _hint(self, prompt: str, system: str) -> str:
         """Say which contracts know a prompt or, if none does, which forms this one has."""
-        if len(prompt) + len(system) <= MOST_HINTED_CHARS:
-            names = [f"custos/{each.name}" for each in CHAT_CONTRACTS if each.knows(prompt, system)]
-            if names:
-                return f"the model {' or '.join(names)} reads it"
+        if names := contracts_of(prompt, system):
+            return f"the model {' or '.join(f'custos/{name}' for name in names)} reads it"
         return f"its forms are: {'; or '.join(layout.delimiters for layout in self.layouts)}"
 
     def word(self, layout: PromptLayout, label: str) -> str:
@@ -219,3 +211,10 @@ class Contract:
 CHAT_CONTRACTS = Registry[Contract]("chat contract", "serve.chat.contracts")
 chat_contract = CHAT_CONTRACTS.declare
 """Decorator of a function without arguments that returns a :class:`Contract`."""
+
+
+def contracts_of(prompt: str, system: str) -> list[str]:
+    """Name the contracts that read a prompt; none if it is too long to try all."""
+    if len(prompt) + len(system) > MOST_HINTED_CHARS:
+        return []
+    return [each.name for each in CHAT_CONTRACTS if each.readings(prompt, system)]

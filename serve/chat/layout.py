@@ -240,7 +240,7 @@ class _Template:
         self.names = names
         self.patterns = [_pattern(literal) for literal in literals]
         if not literals[0].strip():
-            self.patterns[0] = re.compile(r"\A")
+            self.patterns[0] = re.compile(r"(?=(\A))")
 
     def cut(self, text: str) -> PromptFields | None:
         """Cut out the fields; return ``None`` if a delimiter is missing."""
@@ -275,8 +275,8 @@ class _Template:
             match = pattern.search(text, position)
             if match is None:
                 return None
-            spans.append(match.span())
-            position = match.end()
+            spans.append(match.span(1))
+            position = match.end(1)
         return spans
 
     def _rightmost(self, text: str) -> list[tuple[int, int]]:
@@ -284,7 +284,8 @@ class _Template:
         spans: list[tuple[int, int]] = []
         limit = len(text)
         for pattern in reversed(self.patterns):
-            *_, last = (match.span() for match in pattern.finditer(text) if match.end() <= limit)
+            found = (match.span(1) for match in pattern.finditer(text))
+            *_, last = (span for span in found if span[1] <= limit)
             spans.insert(0, last)
             limit = last[0]
         return spans
@@ -353,11 +354,12 @@ def _pattern(literal: str) -> re.Pattern[str]:
     """Compile a pattern for a delimiter, as tolerant of space within it as is safe.
 
     Space at its ends belongs to the fields, which are stripped, but must be there. Every repetition
-    is bounded, so that a long prompt is searched in linear time.
+    is bounded, so that a long prompt is searched in linear time. The delimiter is the group of a
+    lookahead, so that two of them are found where the end of one is the beginning of the next.
     """
     core = literal.strip()
     if not core:
-        return re.compile(r"\Z")
+        return re.compile(r"(?=(\Z))")
     before, after = literal[: literal.index(core)], literal[literal.index(core) + len(core) :]
     parts = re.split(r"(\s+)", core)
     pieces = [_space(part) if number % 2 else re.escape(part) for number, part in enumerate(parts)]
@@ -369,7 +371,7 @@ def _pattern(literal: str) -> re.Pattern[str]:
         pieces.append(f"(?={_space(after)})")
     elif after:
         pieces.append(r"(?=\s|\Z)")
-    return re.compile("".join(pieces))
+    return re.compile(f"(?=({''.join(pieces)}))")
 
 
 def _space(run: str) -> str:

@@ -11,7 +11,7 @@ from judging.errors import LONGEST_NAME
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, familiarity
 from serve.calls.errors import ApiError
-from serve.chat.contract import CHAT_CONTRACTS, MOST_HINTED_CHARS, Contract
+from serve.chat.contract import CHAT_CONTRACTS, Contract, contracts_of
 from serve.chat.messages import ChatRequest
 from serve.queue.service import Service
 
@@ -84,14 +84,11 @@ class ModelNames:
 
 
 def _reading(chat: ChatRequest | None) -> list[str]:
-    """List the contracts that know the prompt of a chat."""
-    if chat is None or len(chat.text) > MOST_HINTED_CHARS:
-        return []
+    """List the contracts that read the prompt of a chat."""
     try:
-        text, system = chat.prompt
+        return contracts_of(*chat.prompt) if chat else []
     except ApiError:
         return []
-    return [contract.name for contract in CHAT_CONTRACTS if contract.knows(text, system)]
 
 
 def nearest_model(name: str, known: Collection[str]) -> str | None:

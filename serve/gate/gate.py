@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import logging
@@ -222,7 +221,7 @@ def key_in(headers: Headers, *, with_password: bool) -> str:
     if scheme.lower() == "basic" and with_password:
         try:
             return base64.b64decode(value, validate=True).decode().partition(":")[2]
-        except (binascii.Error, ValueError):
+        except ValueError:
             return ""
     return ""
 
@@ -281,6 +280,7 @@ class Gate:
         if not REQUEST_ID.fullmatch(call_id):
             call_id = uuid4().hex
         request_id.set(call_id)
+        access_key.set(None)  # not that of the call before, if one connection pipelines them
         start = time.perf_counter()
         status = 0
         is_kept = self.log_contents and scope["method"] == "POST"

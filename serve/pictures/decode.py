@@ -11,11 +11,13 @@ from __future__ import annotations
 import base64
 import io
 import os
+import resource
 import runpy
 import signal
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from PIL import Image
@@ -62,7 +64,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.nice(5)  # what goes to the model comes first
-    _limit_memory()
+    with suppress(OSError, ValueError):  # not every system has such a limit
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
     while question := sys.stdin.buffer.read(QUESTION.size):
@@ -74,15 +77,6 @@ def main() -> None:
             answer = b""
         sys.stdout.buffer.write(ANSWER.pack(len(answer)) + answer)
         sys.stdout.buffer.flush()
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    except (ImportError, OSError, ValueError):  # not every system has such a limit
-        return
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from clients.connection import run_together
 from judging import JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import MOST_PIXELS, PictureSize
@@ -68,12 +68,8 @@ class Intake:
         self, requests: Sequence[CheckedRequest], counters: Mapping[str, TokenCounter]
     ) -> list[ModelJob | Verdict]:
         """Make the job of each request of a call, or the verdict that it cannot be judged."""
-        try:
-            async with asyncio.TaskGroup() as group:  # a refused call decodes no more pictures
-                tasks = [group.create_task(self._decoded(each)) for each in requests]
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        decoded = [task.result() for task in tasks]
+        # A refused call decodes no more pictures.
+        decoded = await run_together(map(self._decoded, requests))
         length = sum(each.length for each in decoded)
         outcomes: list[ModelJob | Verdict] = []
         while left := decoded[len(outcomes) :]:

@@ -80,9 +80,6 @@ class Lane(Generic[JobT]):
     def __init__(self) -> None:
         self.queues: dict[str, deque[JobT]] = {}
 
-    def __len__(self) -> int:
-        return sum(map(len, self.queues.values()))
-
     def __iter__(self) -> Iterator[JobT]:
         return (job for queue in self.queues.values() for job in queue)
 
@@ -160,13 +157,13 @@ class Lanes(Generic[JobT]):
     def __iter__(self) -> Iterator[JobT]:
         return (job for lane in self._lanes.values() for job in lane)
 
-    def has_room(self, num_jobs: int = 1, tokens: int = 1) -> bool:
+    def has_room(self, num_jobs: int, tokens: int) -> bool:
         """Tell whether jobs may be added; an empty queue takes jobs of any number and size."""
         return not self.num_jobs or (
             self.num_jobs + num_jobs <= self.max_jobs and self.tokens + tokens <= self.max_tokens
         )
 
-    def has_share(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
+    def has_share(self, caller: str, num_jobs: int, tokens: int) -> bool:
         """Tell whether a caller may add jobs beside its own that wait.
 
         A caller without waiting jobs may add any number, as may one without a name.
@@ -177,7 +174,7 @@ class Lanes(Generic[JobT]):
             and own_tokens + tokens <= self.caller_share * self.max_tokens
         )
 
-    def is_owed(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
+    def is_owed(self, caller: str, num_jobs: int, tokens: int) -> bool:
         """Tell whether a named caller has, with these jobs, no more than an even part of the queue.
 
         Then even a full queue takes them, as others have more than their part.

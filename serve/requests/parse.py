@@ -452,15 +452,13 @@ async def _events(parts: AsyncGenerator[str | Verdict | None]) -> AsyncIterator[
     async with aclosing(parts):
         try:
             async for part in parts:
-                yield _event(part)
+                if part is None:
+                    yield KEEPALIVE_COMMENT
+                elif isinstance(part, Verdict):
+                    verdict = part.model_dump_json(ensure_ascii=True)
+                    yield format_sse_event(event="verdict", data_str=verdict)
+                else:
+                    yield format_sse_event(event="critique", data_str=json.dumps({"text": part}))
         except ApiError as error:
             body = json.dumps(error.body(), separators=(",", ":"))
             yield format_sse_event(event="error", data_str=body)
-
-
-def _event(part: str | Verdict | None) -> bytes:
-    if part is None:
-        return KEEPALIVE_COMMENT
-    if isinstance(part, Verdict):
-        return format_sse_event(event="verdict", data_str=part.model_dump_json(ensure_ascii=True))
-    return format_sse_event(event="critique", data_str=json.dumps({"text": part}))

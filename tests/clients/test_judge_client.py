@@ -174,6 +174,8 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
     with serving_judges({"fake": FakeJudge()}) as served:
         with pytest.raises(ServerRefusal, match="404 .*give the address that 'custos serve'"):
             JudgeClient.connect(f"{served}/v1")
+        with pytest.raises(ServerRefusal, match=r"/v1: no such address \(404\)"):
+            list(JudgeClient(f"{served}/v1").grade(one))
 
 
 @pytest.mark.parametrize(

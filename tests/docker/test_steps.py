@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -17,7 +18,10 @@ from serve import server
 from serve.calls.limits import Limits
 from serve.gate import connections
 from serve.queue import worker
+from serve.queue.service import Service
 from tests.build_context import ROOT, build_context
+from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 KEY = "a-key-for-this-test-alone-0123456789"
@@ -67,6 +71,15 @@ def test_compose_leaves_the_service_time_to_answer_and_bounds_it() -> None:
     for service in services.values():
         assert service["restart"] == "unless-stopped"
         assert service["deploy"]["resources"]["limits"]["memory"]
+
+
+def test_no_proxy_is_asked_whether_the_service_is_healthy(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    proxied = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
+    with serving(Service({"a": FakeJudge()})) as client:
+        command = [str(ROOT / "docker/steps.sh"), "healthy", str(tmp_path), str(client.base_url)]
+        subprocess.run(command, env=proxied, check=True)
 
 
 VENV = """#!/bin/sh

@@ -29,6 +29,7 @@ import torch
 from clients.pool import JudgePool
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from serve import server
 from serve.queue import worker
 from serve.queue.cache import FILE
 from tests.forks import ROOT, Fork, custos_with, forked
@@ -88,6 +89,11 @@ def load_forever(source: str) -> Judge:
     values = torch.ones(1000, 1000)
     while True:
         values @ values
+
+
+def with_little_time_for_answers(*arguments: Any) -> None:
+    server.LAST_ANSWERS_S = 1
+    custos_with(*arguments)
 
 
 def with_few_files(*arguments: Any) -> None:
@@ -218,7 +224,7 @@ def test_a_second_signal_answers_what_is_left() -> None:
 
 
 def test_a_drain_lasts_as_long_as_the_longest_deadline() -> None:
-    with serve(BusyJudge, "--deadline", "2") as (process, address):
+    with serve(BusyJudge, "--deadline", "1") as (process, address):
         with ThreadPoolExecutor(1) as pool:
             late = pool.submit(httpx.post, f"{address}/judge", json=row(), timeout=30)
             wait_until(lambda: accepted(1) in httpx.get(f"{address}/metrics").text)
@@ -228,7 +234,7 @@ def test_a_drain_lasts_as_long_as_the_longest_deadline() -> None:
 
 
 def test_a_call_whose_body_is_still_to_come_is_told_to_come_again() -> None:
-    with serve(FakeJudge) as (process, address):
+    with serve(FakeJudge, target=with_little_time_for_answers) as (process, address):
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(
@@ -268,7 +274,7 @@ def test_more_sockets_than_files_neither_end_the_service_nor_fill_the_log() -> N
 
 
 def test_a_model_that_hangs_ends_the_process() -> None:
-    with serve(HangingJudge, "--watchdog", "6") as (process, address):
+    with serve(HangingJudge, "--watchdog", "4") as (process, address):
         assert httpx.post(f"{address}/judge", json=row()).status_code == 200
         with ThreadPoolExecutor(1) as pool:
             call = pool.submit(httpx.post, f"{address}/judge", json=row("hang"), timeout=30)
@@ -279,7 +285,7 @@ def test_a_model_that_hangs_ends_the_process() -> None:
             with pytest.raises(httpx.TransportError):
                 call.result()
         log = process.stderr
-    assert "the model makes no progress for 6 s" in log
+    assert "the model makes no progress for 4 s" in log
     assert "verdict_on" in log
 
 

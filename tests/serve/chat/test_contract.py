@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serve.calls.errors import ApiError
-from serve.chat.contract import CHAT_CONTRACTS, FIELD, Contract, PromptLayout
+from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
+from serve.chat.layout import FIELD
 from tests.serve.chat.made_up import CASE_IDS, CASES
 
 

@@ -106,6 +106,25 @@ def test_a_field_that_stands_twice_is_the_same_text() -> None:
     assert forged and not forged.is_certain
 
 
+@pytest.mark.parametrize(
+    ("field", "text", "is_certain"),
+    [
+        ("question", "Ground Truth Answer:", True),
+        ("reference", "Model Prediction:", True),
+        ("response", "Model Prediction:\n```\nParis", False),
+    ],
+)
+def test_a_delimiter_that_begins_with_the_end_of_another(
+    field: str, text: str, is_certain: bool
+) -> None:
+    """Those of lmms-eval begin and end with fences."""
+    layout = CHAT_CONTRACTS.get("lmms-eval").layouts[0]
+    texts = {**layout.sample.fields(right=True), field: text}
+    fields = layout.cut(f"Ours{layout.filled(layout.template, texts)}")
+    assert fields and fields.is_certain is is_certain
+    assert fields.texts[field] == text
+
+
 def test_a_template_whose_own_words_hold_its_delimiters() -> None:
     """SimpleQA's examples have the same headings, and its first sentences name the new example."""
     example = "```\nQuestion: Who?\nGold target: Ann\nPredicted answer 1: Ann\n```\n"

@@ -27,7 +27,7 @@ from serve.gate.gate import KnownKeys, read_key_file, read_keys
 from serve.queue.cache import FILE, VerdictCache
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import first_line, known, serving, wait_until
+from tests.serve.sockets import first_line, known, send_raw, serving, wait_until
 
 KEY = "k" * 32
 
@@ -261,6 +261,19 @@ def test_names_are_in_the_log_and_in_metrics_and_keys_are_not(
     for key in (ALICE, BOB):
         assert key not in metrics + caplog.text
         assert hashlib.sha256(key.encode()).hexdigest() not in metrics + caplog.text
+
+
+def test_a_call_behind_another_on_its_connection_has_not_its_key(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    head = "GET /judges HTTP/1.1\r\nHost: x\r\n"
+    calls = f"{head}Authorization: Bearer {ALICE}\r\n\r\n{head}Connection: close\r\n\r\n"
+    with serving(Service({"a": judge}), [named("alice", ALICE)]) as client:
+        with send_raw(client, calls.encode()) as connection:
+            answers = connection.makefile("rb").read()
+    assert answers.count(b"HTTP/1.1 200") == answers.count(b"HTTP/1.1 401") == 1
+    assert caplog.text.count("key alice") == 1
 
 
 def test_metrics_tell_a_key_what_is_its_own_and_nothing_else(judge: FakeJudge) -> None:

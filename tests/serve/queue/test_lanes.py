@@ -145,7 +145,7 @@ def test_room_is_bounded_in_jobs_and_tokens_but_an_empty_queue_takes_anything() 
     assert not lanes.has_room(1, 51)
     assert not lanes.has_room(2, 50)
     lanes.add([job("b", tokens=50)])
-    assert not lanes.has_room()
+    assert not lanes.has_room(1, 1)
 
 
 def test_removed_jobs_leave_their_place() -> None:
@@ -239,12 +239,12 @@ def test_each_key_has_room_for_its_part_of_a_full_queue() -> None:
     assert lanes.is_owed("one", 12, 12_000)  # of one key alone the whole queue is its part
     lanes.add(of_caller("one", 6))
     lanes.add(of_caller("two", 6))
-    assert not lanes.has_room()
-    assert not lanes.is_owed("one")
+    assert not lanes.has_room(1, 1)
+    assert not lanes.is_owed("one", 1, 1)
     assert lanes.is_owed("quiet", 4, 4_000)
     assert not lanes.is_owed("quiet", 5, 400)
     assert not lanes.is_owed("quiet", 1, 4_001)
-    assert not lanes.is_owed("")  # of callers without a key nobody knows how many they are
+    assert not lanes.is_owed("", 1, 1)  # of callers without a key nobody knows how many they are
 
 
 def of_caller(caller: str, number: int, *, tokens: int = 100) -> list[Job]:

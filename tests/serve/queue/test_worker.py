@@ -321,10 +321,10 @@ def make_no_progress(longest: float, seconds: float) -> None:
 
 
 def test_time_in_which_the_process_is_stopped_does_not_count() -> None:
-    with forked(make_no_progress, 2.0, 0.5) as process:
+    with forked(make_no_progress, 1.0, 0.2) as process:
         process.wait_for("works")
         process.send_signal(signal.SIGSTOP)
-        time.sleep(2.5)
+        time.sleep(1.2)
         process.send_signal(signal.SIGCONT)
         assert process.wait(60) == 0
 
