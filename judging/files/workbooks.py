@@ -40,7 +40,7 @@ _DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
 _TIMES = {18, 19, 20, 21, 32, 33, 45, 46, 47, 55, 56}
 _WITH_TIME = {22, *_TIMES}
 _BUILT_IN = {1: "0", 2: "0.00", 9: "0%", 10: "0.00%"}
-_QUOTED = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*.')
+_QUOTED = re.compile(r'"[^"]*"|\\.|\[(?!(?i:h+|m+|s+)\])[^\]]*\]|_.|\*.')
 _DIGITS = re.compile(r"(0+)(?:\.(0+))?(%?)")
 """Formats of numbers that change the digits: leading zeros, a number of decimals, per cent."""
 
@@ -279,7 +279,7 @@ def write_workbook(
     """Write a workbook of one sheet, atomically; texts are texts, whatever they look like.
 
     The cells of a column in ``choices`` offer these words. Raise ``CustosError`` if a text is
-    longer than a cell can be.
+    longer than a cell can be, or if there are more rows or columns than a sheet has.
     """
     parts = {
         "[Content_Types].xml": (
@@ -349,6 +349,11 @@ def _offer(column: str, last: int, words: Sequence[str]) -> str:
 
 def _cell(path: Path, row: int, column: int, value: object) -> str:
     place = f"{column_name(column)}{row}"
+    if row > MAX_ROWS or column > MAX_COLUMNS:
+        raise CustosError(
+            f"{path}: cell {place} is beyond the {MAX_ROWS:,} rows and {MAX_COLUMNS:,} columns of "
+            "a sheet; write a .csv file"
+        )
     if value is None or value == "":
         return ""
     if isinstance(value, bool):

@@ -352,11 +352,13 @@ class Judge:
         chunks = in_chunks(requests, self.encoder) if has_pictures else [requests]
         rows = []
         for chunk in chunks:
-            [group] = encode_groups(dict(enumerate(chunk)), self.encoder)
-            for fault in group.errors.values():
-                raise fault
-            for index, passes in sorted(group.score(self.encoder, self.engine).items()):
-                if isinstance(passes, CustosError):
+            scored: dict[int, list[ScoredPass] | CustosError] = {}
+            for group in encode_groups(dict(enumerate(chunk)), self.encoder):
+                for fault in group.errors.values():
+                    raise fault
+                scored |= group.score(self.encoder, self.engine)
+            for index in range(len(chunk)):
+                if isinstance(passes := scored[index], CustosError):
                     raise CustosError(f"row '{chunk[index].id}': {passes}")
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))

@@ -165,9 +165,10 @@ LONGEST_ANSWER = 40
 LONGEST_WITH_ONE = 3
 """Words of an answer that "one" may begin as a number: "that one" is none."""
 
-_LABEL = r"[\[(]?\s*+(?:option\s++)?[\[(]?\s*+(\d{1,2}|[a-z])\s*+[\])]?"
+# In any case but of ASCII alone: "İ" is no letter of an option.
+_LABEL = r"[\[(]?\s*+(?:option\s++)?[\[(]?\s*+(\d{1,2}|(?a:[a-z]))\s*+[\])]?"
 _ALONE = re.compile(rf"{_LABEL}\s*+[.:)]?\s*+", re.IGNORECASE)
-_LEADING = re.compile(r"[\[(]?\s*(\d{1,2}|[a-z])\s*(?:[.):\]]|\s-)\s+\S", re.IGNORECASE)
+_LEADING = re.compile(r"[\[(]?\s*(\d{1,2}|(?a:[a-z]))\s*(?:[.):\]]|\s-)\s+\S", re.IGNORECASE)
 _ANNOUNCED = re.compile(
     r"\b(?i:answer|option|choice)\s*+(?:is|:|=)?\s*+(?:(?i:option)\s*+)?[\[(]?\s*+"
     r"(\d{1,2}|[A-Z])\b"

@@ -42,6 +42,8 @@ FIRMS = ("A Corp", "Beta", "Gamma Foods")
         ("4", None),
         ("2018", None),
         ("I cannot tell", None),
+        ("İ", None),
+        ("İ. ne", None),
         ("", None),
     ],
 )
