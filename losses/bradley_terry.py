@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from losses.precision import at_least_float32
+from losses.sequence import at_least_float32
 
 
 class BradleyTerryLoss(nn.Module):
@@ -23,7 +23,7 @@ class BradleyTerryLoss(nn.Module):
         super().__init__()
         self.margin = margin
 
-    def per_pair(self, chosen: Tensor, rejected: Tensor, ties: Tensor | None = None) -> Tensor:
+    def forward(self, chosen: Tensor, rejected: Tensor, ties: Tensor | None = None) -> Tensor:
         """Compute the loss of each pair.
 
         Args:
@@ -40,7 +40,3 @@ class BradleyTerryLoss(nn.Module):
             return decided
         tied = (functional.softplus(gap) + functional.softplus(-gap)) / 2
         return torch.where(ties, tied, decided)
-
-    def forward(self, chosen: Tensor, rejected: Tensor, ties: Tensor | None = None) -> Tensor:
-        """Return the mean of :meth:`per_pair`, a scalar."""
-        return self.per_pair(chosen, rejected, ties).mean()

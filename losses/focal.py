@@ -32,7 +32,7 @@ class FocalLoss(nn.Module):
         self.register_buffer("alpha", alpha)
         self.gamma = gamma
 
-    def per_token(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
+    def forward(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
         """Compute the loss of each scoring token.
 
         Args:
@@ -48,10 +48,6 @@ class FocalLoss(nn.Module):
         miss = -torch.expm1(log_p)
         focus = miss.clamp_min(torch.finfo(miss.dtype).tiny) ** self.gamma
         return -self.alpha.to(log_p.dtype)[classes] * focus * log_p
-
-    def forward(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
-        """Return the mean of :meth:`per_token`, a scalar."""
-        return self.per_token(logits, targets, classes).mean()
 
 
 def class_weights(counts: Mapping[str, int] | Sequence[int], t_max: float = 5.0) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from packaging.version import Version
 from torch import Tensor
 
-from losses.precision import at_least_float32
+from losses.sequence import at_least_float32
 
 FIRST_CORRECT_VERSION = Version("0.8.5")
 """Earlier versions of Liger, used without a reduction, do not weight each token's gradient."""

@@ -4,7 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from losses.precision import at_least_float32
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Return values in float32, or unchanged if they are float64."""
+    return values if values.dtype == torch.float64 else values.float()
 
 
 def token_logprobs(logits: Tensor, targets: Tensor) -> Tensor:

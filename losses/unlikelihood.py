@@ -5,8 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from losses.precision import at_least_float32
-from losses.sequence import normalised_logprob
+from losses.sequence import at_least_float32, normalised_logprob
 
 
 def log1mexp(x: Tensor) -> Tensor:
@@ -29,7 +28,7 @@ class UnlikelihoodLoss(nn.Module):
     :math:`P_{norm}(y|x) = \exp(\frac{1}{|y|} \sum_t \log P(y_t|x, y_{<t}))`.
     """
 
-    def per_sequence(self, token_logprobs: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, token_logprobs: Tensor, mask: Tensor) -> Tensor:
         """Compute the loss of each sequence.
 
         Args:
@@ -46,7 +45,3 @@ class UnlikelihoodLoss(nn.Module):
         largest = -torch.finfo(logprobs.dtype).tiny
         normalised = normalised_logprob(logprobs, mask).clamp_max(largest)
         return torch.where(mask.any(-1), -log1mexp(normalised), 0.0)
-
-    def forward(self, token_logprobs: Tensor, mask: Tensor) -> Tensor:
-        """Return the mean of :meth:`per_sequence`, a scalar."""
-        return self.per_sequence(token_logprobs, mask).mean()

@@ -365,7 +365,7 @@ def last_between(text: str, opening: str, closing: str) -> str | None:
 
 
 def confidence_in(text: str) -> float | None:
-    """Find the first number of a text if it is a confidence (``.9``, ``0,9``, ``90%``, ``9/10``)."""
+    """Find the first number of a text if it is a confidence: ``.9``, ``0,9``, ``90%``, ``9/10``."""
     number = re.search(r"(?<![-\d.])(\d*[.,]\d+|\d+)\s*(?:(%)|/\s*([1-9]\d*))?", text)
     if number is None:
         return None

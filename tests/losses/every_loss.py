@@ -51,10 +51,12 @@ def loss_steps(device: torch.device | str) -> dict[str, LossStep]:
 
     return {
         "BradleyTerryLoss": LossStep(
-            [chosen, rejected], lambda: BradleyTerryLoss(0.5)(chosen, rejected, ties)
+            [chosen, rejected], lambda: BradleyTerryLoss(0.5)(chosen, rejected, ties).mean()
         ),
-        "FocalLoss": LossStep([logits], lambda: focal(logits, targets, classes)),
-        "UnlikelihoodLoss": LossStep([logits], lambda: UnlikelihoodLoss()(sequences(), is_part)),
+        "FocalLoss": LossStep([logits], lambda: focal(logits, targets, classes).mean()),
+        "UnlikelihoodLoss": LossStep(
+            [logits], lambda: UnlikelihoodLoss()(sequences(), is_part).mean()
+        ),
         "chunked_token_logprobs": LossStep(
             [hidden, weight],
             lambda: (above * chunked_token_logprobs(hidden, weight, targets, 10)).sum(),

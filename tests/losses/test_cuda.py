@@ -44,7 +44,7 @@ def test_focal_loss_and_gradient_equal_the_cpu(dtype: torch.dtype) -> None:
     for device in ("cpu", "cuda"):
         logits, targets, classes = (tensor.to(device) for tensor in _inputs(dtype))
         logits.requires_grad_()
-        loss = _focal().to(device)(logits, targets, classes)
+        loss = _focal().to(device)(logits, targets, classes).mean()
         loss.backward()
         assert logits.grad is not None
         found[device] = (loss.detach().cpu(), logits.grad.cpu())
@@ -88,7 +88,7 @@ def test_peak_memory_is_a_few_copies_of_the_logits() -> None:
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    loss(logits, targets, classes).backward()
+    loss(logits, targets, classes).mean().backward()
     copies = (torch.cuda.max_memory_allocated() - before) / logits.untyped_storage().nbytes()
     # Logits without the targets, three in the gradient of their sum, and the logits' own gradient:
     # 5.0 on a CPU, where cross-entropy takes 3.0.
@@ -110,7 +110,7 @@ def test_time_is_near_that_of_cross_entropy() -> None:
         torch.cuda.synchronize()
         return time.perf_counter() - started
 
-    ratio = seconds(lambda: loss(logits, targets, classes)) / seconds(
+    ratio = seconds(lambda: loss(logits, targets, classes).mean()) / seconds(
         lambda: torch.nn.functional.cross_entropy(logits, targets)
     )
     assert ratio < 3, ratio  # about twice as many passes over memory

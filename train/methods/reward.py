@@ -97,7 +97,8 @@ def pair_losses(
     is_tie = [label not in (FIRST, SECOND) for label in labels]
     ties = to_device(torch.tensor(is_tie), first.device)
     chosen, rejected = torch.where(won, first, second), torch.where(won, second, first)
-    return loss.per_pair(chosen, rejected, ties)
+    losses: Tensor = loss(chosen, rejected, ties)
+    return losses
 
 
 @dataclass(frozen=True)
