@@ -251,13 +251,11 @@ class Workbook:
         """Give every row of a cell that is merged over rows what that cell holds."""
         work = 0
         for ref in merged:
-            ends = [_PLACE.fullmatch(end) for end in ref.split(":")]
-            if len(ends) != 2 or ends[0] is None or ends[1] is None:
+            ends = list(filter(None, map(_PLACE.fullmatch, ref.split(":"))))
+            if len(ends) != 2:
                 continue
-            (left, right), (top, bottom) = (
-                (_column_number(ends[0][1]), _column_number(ends[1][1])),
-                (int(ends[0][2]), int(ends[1][2])),
-            )
+            left, right = (_column_number(end[1]) for end in ends)
+            top, bottom = (int(end[2]) for end in ends)
             value = self.rows.get(top, {}).get(left)
             if left != right and value is not None:
                 value = Fault(ref, "is one cell over several columns; divide it")

@@ -85,7 +85,6 @@ class Judge:
         engine: Engine,
         card: JudgeCard | None = None,
         adapter: Mapping[str, Any] | None = None,
-        calibration: CalibrationSet | None = None,
     ) -> None:
         self.name = name
         self.folder: Path | None = None
@@ -93,7 +92,7 @@ class Judge:
         self.engine = engine
         self.card = card
         self.adapter = adapter or {"adapter_sha256": ""}
-        self.calibration = calibration
+        self.calibration: CalibrationSet | None = None
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = encoder_of(backbone, card)
         self._encoding = threading.Lock()  # several calls of grade may share an encoder
@@ -360,7 +359,7 @@ class Judge:
             for index in range(len(chunk)):
                 if isinstance(passes := scored[index], CustosError):
                     raise CustosError(f"row '{chunk[index].id}': {passes}")
-                merged = merge_passes(task, [scored.record for scored in passes])
+                merged = merge_passes(task, [each.record for each in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
 

@@ -223,6 +223,7 @@ def test_items_show_references_and_the_callers_criteria() -> None:
         ("truthful-pure-label", "C", None),
         ("truthful-pure-label", "**B**", "B"),
         ("truthful-critique-score", "<score>10</score>", "10"),
+        ("truthful-critique-score", "<score>７</score>", None),
         ("truthful-critique-score", "7", "7"),
         ("truthful-critique-score", "11", None),
         ("truthful-reward", "Good.", "Good"),
