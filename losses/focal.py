@@ -1,6 +1,6 @@
 """Class-balanced focal loss at scoring tokens, and the weights of its classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,17 +18,12 @@ class FocalLoss(nn.Module):
     Args:
         alpha: Weight of each class, ``[classes]``; see :func:`losses.class_weights`.
         gamma: Focusing exponent, at least 0.
-
-    Raises:
-        ValueError: If ``gamma`` is negative.
     """
 
     alpha: Tensor
 
     def __init__(self, alpha: Tensor, gamma: float = 1.0) -> None:
         super().__init__()
-        if gamma < 0:
-            raise ValueError(f"gamma must be at least 0, got {gamma}")
         self.register_buffer("alpha", alpha)
         self.gamma = gamma
 
@@ -50,7 +45,7 @@ class FocalLoss(nn.Module):
         return -self.alpha.to(log_p.dtype)[classes] * focus * log_p
 
 
-def class_weights(counts: Mapping[str, int] | Sequence[int], t_max: float = 5.0) -> Tensor:
+def class_weights(counts: Sequence[int], t_max: float = 5.0) -> Tensor:
     r"""Compute class weights: inverse square root of the frequency, normalised and clipped.
 
     HiEval section 3.1: :math:`w_c = \sqrt{N / N_c}`,
@@ -58,25 +53,12 @@ def class_weights(counts: Mapping[str, int] | Sequence[int], t_max: float = 5.0)
     is one, so no weight can exceed the number of classes.
 
     Args:
-        counts: Training examples per class; a mapping keeps its order.
+        counts: Training examples of each class, at least one of each.
         t_max: Largest weight.
 
     Returns:
         ``[classes]`` float32.
-
-    Raises:
-        ValueError: If a class has no examples (named), or there are no classes.
     """
-    if not isinstance(counts, Mapping):
-        counts = {str(i): count for i, count in enumerate(counts)}
-    if not counts:
-        raise ValueError("class_weights needs at least one class")
-    for name, count in counts.items():
-        if count <= 0:
-            raise ValueError(
-                f"class '{name}' has {count} training examples; every declared class "
-                f"needs at least one"
-            )
-    numbers = torch.tensor(list(counts.values()), dtype=torch.float64)
+    numbers = torch.tensor(counts, dtype=torch.float64)
     weights = (numbers.sum() / numbers).sqrt()
     return (weights / weights.mean()).clamp(max=t_max).float()

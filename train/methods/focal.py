@@ -86,7 +86,7 @@ class FocalObjective(Objective):
                 )
         alpha = torch.cat(
             [
-                class_weights({label: n[label] for label in labels if n[label]}, t_max)
+                class_weights([n[label] for label in labels if n[label]], t_max)
                 for labels, n in counts.items()
             ]
         )
