@@ -59,16 +59,8 @@ def chunked_token_logprobs(
     """Compute ``log_softmax(hidden @ weight.T)`` at the targets, a chunk of tokens at a time.
 
     Value and gradient equal those of the plain expression up to rounding. Only one chunk's logits
-    are in memory at a time: the backward pass computes them again.
-
-    Args:
-        hidden: Last hidden states of the supervised tokens, ``[tokens, hidden]``.
-        weight: Output embedding, ``[vocabulary, hidden]``; frozen or trainable.
-        targets: Token ids, ``[tokens]`` int64.
-        chunk_tokens: Tokens whose logits exist at a time.
-
-    Returns:
-        ``[tokens]`` float32 (float64 for float64 inputs).
+    are in memory at a time: the backward pass computes them again. Shapes are those of
+    :func:`projected_token_logprobs`; float64 stays float64 on every device.
     """
     logprobs: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]  # torch's is untyped
         hidden, weight, targets, chunk_tokens

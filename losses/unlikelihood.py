@@ -9,11 +9,7 @@ from losses.sequence import at_least_float32, normalised_logprob
 
 
 def log1mexp(x: Tensor) -> Tensor:
-    """Compute ``log(1 - exp(x))`` for ``x < 0`` without cancellation at either end.
-
-    Args:
-        x: Log-probabilities, any shape.
-    """
+    """Compute ``log(1 - exp(x))`` for ``x < 0`` without cancellation at either end."""
     near_zero = x > -math.log(2)
     # Each branch gets arguments in its range alone; else its gradient is nan even where unused.
     small = torch.where(near_zero, x, -1.0)
