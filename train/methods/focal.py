@@ -109,7 +109,8 @@ class FocalObjective(Objective):
         weights = to_device(torch.tensor([entry[4] for entry in tokens]), logits.device)
         row, slot, target, label = index.unbind(1)
         self.loss.to(logits.device)
-        return (self.loss(logits[row, slot], target, label) * weights).sum()
+        losses: Tensor = self.loss(logits[row, slot], target, label)
+        return (losses * weights).sum()
 
 
 class Focal(LossMethod):

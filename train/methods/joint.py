@@ -79,7 +79,7 @@ class JointObjective(Objective):
         owners = torch.tensor([i for i, labels in enumerate(wrong) for _ in labels])
         owner = to_device(owners, device)
         mask = whole & self._differing(rows, wrong, whole) if self.span == "suffix" else whole
-        penalties = UnlikelihoodLoss()(logprobs, mask)
+        penalties: Tensor = UnlikelihoodLoss()(logprobs, mask)
         # A judge decides by the probability of the whole label, so that is what ranks candidates.
         likelihood = torch.where(whole, logprobs, 0).sum(-1).detach()
         shares = self._shares(likelihood, owner, len(rows))
