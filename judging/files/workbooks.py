@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
@@ -309,7 +310,7 @@ def write_workbook(
                 'state="frozen"/></sheetView></sheetViews><sheetData>'.encode()
             )
             number = 0
-            for number, row in enumerate([columns, *rows], 1):
+            for number, row in enumerate(chain([columns], rows), 1):
                 cells = (_cell(path, number, at, value) for at, value in enumerate(row, 1))
                 file.write(f'<row r="{number}">{"".join(cells)}</row>'.encode())
             offered = "".join(
