@@ -103,7 +103,7 @@ class Judge:
         source: str,
         *,
         device: str | None = None,
-        dtype: Dtype | None = None,
+        dtype: Dtype = "bfloat16",
         pixels: PixelLimits | None = None,
         token_budget: int | None = None,
     ) -> Judge:
@@ -113,8 +113,7 @@ class Judge:
             source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge. Only
                 a name of the form ``OWNER/NAME`` is looked up on the hub.
             device: Torch device; default CUDA if there is one.
-            dtype: Format that the weights are rounded to, default bfloat16 (the paper's inference
-                setting).
+            dtype: Format that the weights are rounded to; the default is the paper's.
             pixels: Limits on pictures of a zero-shot judge; default as
                 :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
             token_budget: Most tokens in one forward pass; default by device.
@@ -128,7 +127,6 @@ class Judge:
         from judging.scoring.tree_batch import TreeModel
         from judging.scoring.tree_engine import TreeEngine
 
-        dtype = dtype or "bfloat16"
         load = partial(load_backbone, dtype=dtype, device=device)
         card = read_card(folder) if folder else None
         if card:

@@ -234,7 +234,7 @@ def export_merged(
     requests: Sequence[JudgeRequest] = (),
     *,
     device: str | None = None,
-    dtype: Dtype | None = None,
+    dtype: Dtype = "bfloat16",
 ) -> Export:
     """Write a judge as a checkpoint that transformers and vLLM load without custos.
 
@@ -246,7 +246,7 @@ def export_merged(
         requests: Requests on which the checkpoint is compared with the judge; default one for
             every rubric of the judge, and one with a picture.
         device: Torch device to compare on; default CUDA if there is one.
-        dtype: Format of the weights; default the one that the judge runs in.
+        dtype: Format of the weights; default the one that judges run in.
 
     Raises:
         CustosError: If there is no such judge, the folder exists, the judge does not take a
