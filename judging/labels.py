@@ -88,15 +88,10 @@ def _label_by_place(plain: str, worth: Mapping[str, float | None]) -> str | None
 
 def worth_by_place(labels: Iterable[str]) -> dict[str, float]:
     """Return what labels in order, best first, are worth: 1 to 0, error types as their score."""
-    scores: dict[str, list[str]] = {}
-    for label in labels:
-        scores.setdefault(score_of(label), []).append(label)
-    steps = max(len(scores) - 1, 1)
-    return {
-        label: 1 - place / steps
-        for place, of_score in enumerate(scores.values())
-        for label in of_score
-    }
+    scores = {label: score_of(label) for label in labels}
+    places = {score: place for place, score in enumerate(dict.fromkeys(scores.values()))}
+    steps = max(len(places) - 1, 1)
+    return {label: 1 - places[score] / steps for label, score in scores.items()}
 
 
 def labels_option(

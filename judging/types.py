@@ -45,9 +45,6 @@ MAX_CRITIQUE_TOKENS = 2048
 MAX_IMAGE_CHARS = 28_000_000
 
 
-ImageSource = Annotated[str, StringConstraints(max_length=MAX_IMAGE_CHARS)]
-
-
 class _Record(BaseModel):
     # NaN and infinity would be written to files as null, which could not be read again.
     model_config = ConfigDict(
@@ -79,7 +76,7 @@ class JudgeRequest(_Record):
     reasoning: Reasoning = Field(default="drop", exclude_if=lambda value: value == "drop")
     """``drop``: what stands in thinking tags (``<think>`` and its like) of a response is not
     graded, and a response that never leaves them is empty. ``keep``: the whole text is graded."""
-    images: tuple[ImageSource, ...] = ()
+    images: tuple[Annotated[str, StringConstraints(max_length=MAX_IMAGE_CHARS)], ...] = ()
     """File paths in files, data URLs over HTTP."""
     criteria: tuple[str, ...] = ()
     """The caller's own criteria, beside the task's; only tasks that take some show them. A string
@@ -174,9 +171,9 @@ def _half_pair(data: Collection[str], names: Collection[str]) -> str:
     """Say what is wrong with a pair that lacks one response, and the field meant for it."""
     missing = PAIR_NAMES - set(data)
     message = "a pair needs both 'response_a' and 'response_b'"
-    unknown = [name for name in data if name not in names and name not in RESPONSE_NAMES]
-    for name in unknown:
-        if nearest := nearest_name(name, missing):
+    for name in data:
+        is_known = name in names or name in RESPONSE_NAMES
+        if not is_known and (nearest := nearest_name(name, missing)):
             return f"unknown field '{name}'{nearest}; {message}"
     return message
 

@@ -110,7 +110,7 @@ class KeptFile(Generic[Line]):
         self._check_is_ours()
         if self.path.exists():
             with system_errors_at(self.path), self.path.open("rb+") as file:
-                file.truncate(file.read().rfind(b"\n") + 1)
+                file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
         return (line for line in self.lines() if line.origin in origins)
 
     def append(self, lines: Iterable[Line]) -> None:

@@ -94,9 +94,7 @@ def _sizes_of_differences(group: pq.RowGroupMetaData) -> list[tuple[int, int]]:
     """Bound the texts that are stored as differences, by column: each may be as long as all."""
     chunks = map(group.column, range(group.num_columns))
     return [
-        (chunk.total_uncompressed_size,) * 2
-        if DIFFERENCES.intersection(chunk.encodings)
-        else (0, 0)
+        (chunk.total_uncompressed_size if DIFFERENCES.intersection(chunk.encodings) else 0,) * 2
         for chunk in chunks
     ]
 

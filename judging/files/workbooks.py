@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
@@ -40,7 +41,7 @@ _DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
 _TIMES = {18, 19, 20, 21, 32, 33, 45, 46, 47, 55, 56}
 _WITH_TIME = {22, *_TIMES}
 _BUILT_IN = {1: "0", 2: "0.00", 9: "0%", 10: "0.00%"}
-_QUOTED = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*.')
+_QUOTED = re.compile(r'"[^"]*"|\\.|\[(?!(?i:h+|m+|s+)\])[^\]]*\]|_.|\*.')
 _DIGITS = re.compile(r"(0+)(?:\.(0+))?(%?)")
 """Formats of numbers that change the digits: leading zeros, a number of decimals, per cent."""
 
@@ -251,13 +252,11 @@ class Workbook:
         """Give every row of a cell that is merged over rows what that cell holds."""
         work = 0
         for ref in merged:
-            ends = [_PLACE.fullmatch(end) for end in ref.split(":")]
-            if len(ends) != 2 or ends[0] is None or ends[1] is None:
+            ends = list(filter(None, map(_PLACE.fullmatch, ref.split(":"))))
+            if len(ends) != 2:
                 continue
-            (left, right), (top, bottom) = (
-                (_column_number(ends[0][1]), _column_number(ends[1][1])),
-                (int(ends[0][2]), int(ends[1][2])),
-            )
+            left, right = (_column_number(end[1]) for end in ends)
+            top, bottom = (int(end[2]) for end in ends)
             value = self.rows.get(top, {}).get(left)
             if left != right and value is not None:
                 value = Fault(ref, "is one cell over several columns; divide it")
@@ -279,7 +278,7 @@ def write_workbook(
     """Write a workbook of one sheet, atomically; texts are texts, whatever they look like.
 
     The cells of a column in ``choices`` offer these words. Raise ``CustosError`` if a text is
-    longer than a cell can be.
+    longer than a cell can be, or if there are more rows or columns than a sheet has.
     """
     parts = {
         "[Content_Types].xml": (
@@ -311,7 +310,7 @@ def write_workbook(
                 'state="frozen"/></sheetView></sheetViews><sheetData>'.encode()
             )
             number = 0
-            for number, row in enumerate([columns, *rows], 1):
+            for number, row in enumerate(chain([columns], rows), 1):
                 cells = (_cell(path, number, at, value) for at, value in enumerate(row, 1))
                 file.write(f'<row r="{number}">{"".join(cells)}</row>'.encode())
             offered = "".join(
@@ -349,6 +348,11 @@ def _offer(column: str, last: int, words: Sequence[str]) -> str:
 
 def _cell(path: Path, row: int, column: int, value: object) -> str:
     place = f"{column_name(column)}{row}"
+    if row > MAX_ROWS or column > MAX_COLUMNS:
+        raise CustosError(
+            f"{path}: cell {place} is beyond the {MAX_ROWS:,} rows and {MAX_COLUMNS:,} columns of "
+            "a sheet; write a .csv file"
+        )
     if value is None or value == "":
         return ""
     if isinstance(value, bool):

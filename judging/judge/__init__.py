@@ -85,7 +85,6 @@ class Judge:
         engine: Engine,
         card: JudgeCard | None = None,
         adapter: Mapping[str, Any] | None = None,
-        calibration: CalibrationSet | None = None,
     ) -> None:
         self.name = name
         self.folder: Path | None = None
@@ -93,7 +92,7 @@ class Judge:
         self.engine = engine
         self.card = card
         self.adapter = adapter or {"adapter_sha256": ""}
-        self.calibration = calibration
+        self.calibration: CalibrationSet | None = None
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = encoder_of(backbone, card)
         self._encoding = threading.Lock()  # several calls of grade may share an encoder
@@ -104,7 +103,7 @@ class Judge:
         source: str,
         *,
         device: str | None = None,
-        dtype: Dtype | None = None,
+        dtype: Dtype = "bfloat16",
         pixels: PixelLimits | None = None,
         token_budget: int | None = None,
     ) -> Judge:
@@ -114,8 +113,7 @@ class Judge:
             source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge. Only
                 a name of the form ``OWNER/NAME`` is looked up on the hub.
             device: Torch device; default CUDA if there is one.
-            dtype: Format that the weights are rounded to, default bfloat16 (the paper's inference
-                setting).
+            dtype: Format that the weights are rounded to; the default is the paper's.
             pixels: Limits on pictures of a zero-shot judge; default as
                 :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
             token_budget: Most tokens in one forward pass; default by device.
@@ -129,7 +127,6 @@ class Judge:
         from judging.scoring.tree_batch import TreeModel
         from judging.scoring.tree_engine import TreeEngine
 
-        dtype = dtype or "bfloat16"
         load = partial(load_backbone, dtype=dtype, device=device)
         card = read_card(folder) if folder else None
         if card:
@@ -352,13 +349,15 @@ class Judge:
         chunks = in_chunks(requests, self.encoder) if has_pictures else [requests]
         rows = []
         for chunk in chunks:
-            [group] = encode_groups(dict(enumerate(chunk)), self.encoder)
-            for fault in group.errors.values():
-                raise fault
-            for index, passes in sorted(group.score(self.encoder, self.engine).items()):
-                if isinstance(passes, CustosError):
+            scored: dict[int, list[ScoredPass] | CustosError] = {}
+            for group in encode_groups(dict(enumerate(chunk)), self.encoder):
+                for fault in group.errors.values():
+                    raise fault
+                scored |= group.score(self.encoder, self.engine)
+            for index in range(len(chunk)):
+                if isinstance(passes := scored[index], CustosError):
                     raise CustosError(f"row '{chunk[index].id}': {passes}")
-                merged = merge_passes(task, [scored.record for scored in passes])
+                merged = merge_passes(task, [each.record for each in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -207,21 +207,22 @@ def shipped_judges_of(task: str, rubric: str | None = None) -> list[str]:
 
 def tasks_of_shipped_judges() -> dict[str, dict[str, list[str]]]:
     """Return by the name of each shipped judge the tasks that it was trained for, with rubrics."""
-    return {
-        name: json.loads((SHIPPED / name / CARD_FILE).read_text(encoding="utf-8"))["tasks"]
-        for name in shipped_judges()
-    }
+    return {name: card["tasks"] for name, card in _shipped_cards()}
 
 
 def shipped_judges() -> list[str]:
     """List the names of the judges that come with custos, in alphabetical order."""
-    return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
+    return [name for name, _ in _shipped_cards()]
 
 
 def shipped_judges_on_embedded() -> list[str]:
     """List the shipped judges on an embedded backbone: others need more fetched and more memory."""
-    cards = {name: (SHIPPED / name / CARD_FILE).read_bytes() for name in shipped_judges()}
-    return [name for name in cards if json.loads(cards[name])["backbone"] in (EMBEDDED, EMBEDDED_2)]
+    return [n for n, card in _shipped_cards() if card["backbone"] in (EMBEDDED, EMBEDDED_2)]
+
+
+def _shipped_cards() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted(SHIPPED.glob(f"*/{CARD_FILE}")):
+        yield path.parent.name, json.loads(path.read_bytes())
 
 
 BACKBONE_FILE = "config.json"

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,8 @@ def compare(
 
 def largest_difference(expected: Scores, actual: Scores) -> float:
     """Find the largest difference of two log-probabilities, in nats; nan if one is nan."""
-    differences = [
-        abs(expected_score - actual_score)
-        for expected_scores, actual_scores in zip(expected, actual, strict=True)
-        for expected_score, actual_score in zip(expected_scores, actual_scores, strict=True)
-    ]
-    return float(np.max(differences))  # Python's max would pass over a nan
+    pairs = zip(chain.from_iterable(expected), chain.from_iterable(actual), strict=True)
+    return float(np.max([abs(one - other) for one, other in pairs]))  # max would pass over a nan
 
 
 def _prompts(
@@ -237,7 +234,7 @@ def export_merged(
     requests: Sequence[JudgeRequest] = (),
     *,
     device: str | None = None,
-    dtype: Dtype | None = None,
+    dtype: Dtype = "bfloat16",
 ) -> Export:
     """Write a judge as a checkpoint that transformers and vLLM load without custos.
 
@@ -249,7 +246,7 @@ def export_merged(
         requests: Requests on which the checkpoint is compared with the judge; default one for
             every rubric of the judge, and one with a picture.
         device: Torch device to compare on; default CUDA if there is one.
-        dtype: Format of the weights; default the one that the judge runs in.
+        dtype: Format of the weights; default the one that judges run in.
 
     Raises:
         CustosError: If there is no such judge, the folder exists, the judge does not take a

@@ -85,18 +85,17 @@ def add_adapter(
         target_modules=f"{targets}|{_MERGER}" if merger else targets,
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), _without_deprecation_notice():
         torch.manual_seed(seed)
-        with _without_deprecation_notice():
-            try:
-                return _mixed_precision(get_peft_model(model, config))
-            except ValueError as error:
-                if "not found in the base model" not in str(error):
-                    raise
-                raise CustosError(
-                    f"adapter.modules: {', '.join(modules)}: the backbone has none of them outside "
-                    f"of experts; use q, k, v, o"
-                ) from None
+        try:
+            return _mixed_precision(get_peft_model(model, config))
+        except ValueError as error:
+            if "not found in the base model" not in str(error):
+                raise
+            raise CustosError(
+                f"adapter.modules: {', '.join(modules)}: the backbone has none of them outside of "
+                "experts; use q, k, v, o"
+            ) from None
 
 
 def _layer_names(modules: tuple[Module, ...]) -> list[str]:

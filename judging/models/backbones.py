@@ -324,9 +324,6 @@ def _load_model(
     import torch
     import transformers
 
-    from judging.models.attention import register_attention
-
-    register_attention()
     use_cores_of_quota()
     model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
     try:

@@ -50,13 +50,11 @@ LONGEST_NUMBER = 9
 _TOKEN = re.compile(r"\x00(\d+)\x00|(\d+(?:\.\d+)?)(st|nd|rd|th)?|([^\W\d_]+)|([<>≤≥=%/&|+])")
 
 
-def runs_upward(text: str) -> bool | None:
-    """Tell whether a text names the direction smallest to largest; two raise ``ValueError``."""
+def directions(text: str) -> set[bool]:
+    """Find the directions that a text names: True is smallest to largest."""
     text = plain_text(text).casefold()
-    is_upward, is_downward = bool(_ASCENDING.search(text)), bool(_DESCENDING.search(text))
-    if is_upward and is_downward:
-        raise ValueError("both directions are named")
-    return is_upward if is_upward or is_downward else None
+    named = ((True, _ASCENDING), (False, _DESCENDING))
+    return {is_upward for is_upward, words in named if words.search(text)}
 
 
 def ranking_of(
@@ -70,13 +68,11 @@ def ranking_of(
     answer must hold no second order. ``None`` unless the order is whole, clear and the only one.
     """
     text = _ARROW.sub(",", plain_text(response).replace("\0", " ")).casefold()
-    try:
-        upward = runs_upward(text)
-    except ValueError:
-        return None
+    named = directions(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    if has_doubt(text) or not lines:
+    if len(named) > 1 or has_doubt(text) or not lines:
         return None
+    upward = next(iter(named), None)
     before = "\n".join(lines[:-1])
     if before and all(re.search(_pattern(item), before) for item in items):  # a second order
         return None
@@ -165,9 +161,10 @@ LONGEST_ANSWER = 40
 LONGEST_WITH_ONE = 3
 """Words of an answer that "one" may begin as a number: "that one" is none."""
 
-_LABEL = r"[\[(]?\s*+(?:option\s++)?[\[(]?\s*+(\d{1,2}|[a-z])\s*+[\])]?"
+# In any case but of ASCII alone: "İ" is no letter of an option.
+_LABEL = r"[\[(]?\s*+(?:option\s++)?[\[(]?\s*+(\d{1,2}|(?a:[a-z]))\s*+[\])]?"
 _ALONE = re.compile(rf"{_LABEL}\s*+[.:)]?\s*+", re.IGNORECASE)
-_LEADING = re.compile(r"[\[(]?\s*(\d{1,2}|[a-z])\s*(?:[.):\]]|\s-)\s+\S", re.IGNORECASE)
+_LEADING = re.compile(r"[\[(]?\s*(\d{1,2}|(?a:[a-z]))\s*(?:[.):\]]|\s-)\s+\S", re.IGNORECASE)
 _ANNOUNCED = re.compile(
     r"\b(?i:answer|option|choice)\s*+(?:is|:|=)?\s*+(?:(?i:option)\s*+)?[\[(]?\s*+"
     r"(\d{1,2}|[A-Z])\b"

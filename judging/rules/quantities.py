@@ -91,7 +91,7 @@ _NUMBER = re.compile(
     rf"(?P<whole>\d+)\s+(?P<over>\d+)\s*/\s*(?P<under>\d+)"
     rf"|(?P<top>{_DIGITS})\s*/\s*(?P<bottom>{_DIGITS})"
     rf"|(?P<plain>{_DIGITS})(?:\s*(?:e|[x×*]\s*+10\s*+\^?)\s*+(?P<exponent>[-+]?\d+))?"
-    rf"|(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b)",
+    rf"|(?P<word>(?a:{'|'.join(sorted(_WORDS, key=len, reverse=True))}))\b)",  # not "FİVE"
     re.IGNORECASE,
 )
 _FOLLOWING = re.compile(r"\s*(%|[a-z]+)", re.IGNORECASE)

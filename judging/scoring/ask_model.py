@@ -112,10 +112,8 @@ def _encode(
             ordered.append((index, "swapped", task.swap(request)))
     encoded = encoder.encode([(task, shown) for _, _, shown in ordered])
     prompts = dict[int, list[OrderedPrompt]]()
-    for made in (
-        OrderedPrompt(*each, prompt) for each, prompt in zip(ordered, encoded, strict=True)
-    ):
-        prompts.setdefault(made.request_index, []).append(made)
+    for each, prompt in zip(ordered, encoded, strict=True):
+        prompts.setdefault(each[0], []).append(OrderedPrompt(*each, prompt))
     return prompts
 
 
@@ -305,12 +303,13 @@ class _Scoring:
         self, drafts: Sequence[ScoredPass], results: Sequence[ResultT | CustosError]
     ) -> list[tuple[ScoredPass, ResultT]]:
         """Pair drafts with their results, except drafts of requests that have failed."""
-        for draft, result in zip(drafts, results, strict=True):
+        pairs = list(zip(drafts, results, strict=True))
+        for draft, result in pairs:
             if isinstance(result, CustosError):
                 self.errors.setdefault(draft.source.request_index, result)
         return [
             (draft, result)
-            for draft, result in zip(drafts, results, strict=True)
+            for draft, result in pairs
             if not isinstance(result, CustosError) and draft.source.request_index not in self.errors
         ]
 

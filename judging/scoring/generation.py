@@ -102,7 +102,7 @@ MOST_HALF_TOKENS = 32
 class GrowingText:
     """A text to which tokens are added until its end token or its stop text comes.
 
-    A token costs the same however long the text and the stop text are.
+    A token costs the same however long the text is.
 
     Args:
         decode: Turns token ids into text.
@@ -123,7 +123,7 @@ class GrowingText:
         self.finished = False
         self._decode = decode
         self._end_id = end_id
-        self._stop = _StopText(stop)
+        self._stop = stop
         self._report = report
         self._num_reported = 0
         self._whole = ""
@@ -147,9 +147,12 @@ class GrowingText:
         if not self.finished:
             self.tokens.append(token)
             self._read()
-        self._report_to(
-            len(self.text) if self.finished else len(self._whole) - self._stop.num_matched
-        )
+        self._report_to(len(self.text) if self.finished else len(self._whole) - self._num_held())
+
+    def _num_held(self) -> int:
+        """Count the letters at the end that the stop text may begin with."""
+        counts = range(min(len(self._stop), len(self._whole)), 0, -1)
+        return next((count for count in counts if self._whole.endswith(self._stop[:count])), 0)
 
     def close(self) -> None:
         """Report what is left, as no token comes any more."""
@@ -173,38 +176,10 @@ class GrowingText:
         new, self._num_read = whole[self._num_read :], len(whole)
         if not self._half:
             self._before, self._unread, self._num_read = self._unread, len(self.tokens), 0
-        end = self._stop.find_end(new)
-        self._whole += new[:end]
-        if end is not None:
-            self._whole, self._half = self._whole[: -self._stop.num_matched], ""
-            self.finished = True
-
-
-class _StopText:
-    """Search for a text in another that comes in pieces (Knuth, Morris and Pratt's)."""
-
-    def __init__(self, text: str) -> None:
-        self.num_matched = 0
-        """Length of the longest start of the text that the pieces so far end with."""
-        self._text = text
-        # For every start of the text, the longest shorter start that it ends with.
-        self._shorter = [0, 0]
-        for letter in text[1:]:
-            self._shorter.append(self._longest(self._shorter[-1], letter))
-
-    def find_end(self, piece: str) -> int | None:
-        """Find where in the next piece the text ends first; ``None`` if it is not there yet."""
-        for place, letter in enumerate(piece, 1):
-            self.num_matched = self._longest(self.num_matched, letter)
-            if self.num_matched == len(self._text):
-                return place
-        return None
-
-    def _longest(self, length: int, letter: str) -> int:
-        """Tell how long a start of the text is that ends with a letter after some start."""
-        while length and self._text[length] != letter:
-            length = self._shorter[length]
-        return length + (self._text[length] == letter)
+        start = max(0, len(self._whole) + 1 - len(self._stop))
+        self._whole += new
+        if (found := self._whole.find(self._stop, start)) >= 0:
+            self._whole, self._half, self.finished = self._whole[:found], "", True
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ can end its field and begin another.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -293,12 +294,10 @@ class Encoder:
         for picture in opened.values():
             self.backbone.num_picture_tokens(PictureSize(*picture.size))  # refuses narrow ones
         most = self.backbone.pixels.max_pixels
-        large = [
-            name
-            for name in sources
-            if was_scaled(name) or opened[name].width * opened[name].height > most
-        ]
-        return opened, len(large)
+        num_scaled = sum(
+            was_scaled(name) or math.prod(opened[name].size) > most for name in sources
+        )
+        return opened, num_scaled
 
     def _apply_template(
         self, conversations: list[list[dict[str, Any]]], image_options: dict[str, Any] | None = None

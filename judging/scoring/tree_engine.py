@@ -56,6 +56,8 @@ class TreeEngine:
     that a batch of texts remembers (``text_budget``).
     """
 
+    posterior: Literal["exact"] = "exact"
+
     def __init__(
         self,
         model: TreeModel,
@@ -73,11 +75,6 @@ class TreeEngine:
         self._hooks: list[RemovableHandle] = []
         if line := missing_kernels_line(model.backbone, model.device):
             warn_once(line)
-
-    @property
-    def posterior(self) -> Literal["exact"]:
-        """Return ``exact``, always."""
-        return "exact"
 
     @property
     def numerics(self) -> dict[str, str]:

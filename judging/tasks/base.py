@@ -365,11 +365,11 @@ def last_between(text: str, opening: str, closing: str) -> str | None:
 
 
 def confidence_in(text: str) -> float | None:
-    """Find the first number of a text if it is a confidence (``0.9``, ``.9``, ``90%``)."""
-    number = re.search(r"(?<![-\d.])(\d*\.\d+|\d+)(\s*%)?", text)
+    """Find the first number of a text if it is a confidence: ``.9``, ``0,9``, ``90%``, ``9/10``."""
+    number = re.search(r"(?<![-\d.])(\d*[.,]\d+|\d+)\s*(?:(%)|/\s*([1-9]\d*))?", text)
     if number is None:
         return None
-    value = float(number[1]) / (100 if number[2] else 1)
+    value = float(number[1].replace(",", ".")) / float(100 if number[2] else number[3] or 1)
     return value if value <= 1 else None
 
 

@@ -1,7 +1,7 @@
 """CHARTOM: is an answer about a chart right, what would a person answer, and is a reason sound?"""
 
 from judging.errors import FieldError
-from judging.rules.fact_rules import choice_of, number_is_right, ranking_of, runs_upward
+from judging.rules.fact_rules import choice_of, directions, number_is_right, ranking_of
 from judging.rules.quantities import parse_fraction, parse_key
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
@@ -111,10 +111,8 @@ def _ranking_is_right(response: str, key: tuple[str, ...], question: str) -> boo
 
 def asks_upward(question: str) -> bool | None:
     """Tell whether a question asks for the smallest first; ``None`` if it does not say."""
-    try:
-        return runs_upward(question)
-    except ValueError:
-        return None
+    named = directions(question)
+    return named.pop() if len(named) == 1 else None
 
 
 STATED, NOT_STATED = "Stated", "Not stated"

@@ -220,7 +220,7 @@ def _date(text: str) -> date | None:
         return None
     days = set()
     for year, month, day in readings:
-        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].casefold()) + 1
         with suppress(ValueError):  # no month, no day of it
             days.add(date(int(year), number, int(day)))
     return days.pop() if len(days) == 1 else None

@@ -84,6 +84,14 @@ class _Truthful(JudgeTask):
         named = zip(names, request.answers, strict=True)
         return (*fields, *(Field(name, text, is_response=True) for name, text in named))
 
+    def parse(self, text: str, rubric: str) -> str | None:
+        """Find the last label in tags, or a bare one."""
+        if form := self.critique:
+            label = rf"{form.label_opening}\s*({'|'.join(self.label_set)})\s*{form.label_closing}"
+            if tagged := re.findall(label, text):
+                return str(tagged[-1])
+        return super().parse(text, rubric)
+
 
 class _Pair(_Truthful):
     """A comparison of two responses, in both orders."""
@@ -119,13 +127,6 @@ class TruthfulPair(_Pair):
             f"{_CRITIQUE}<label>{A}, {B} or {TIE}</label>"
             "<confidence>number</confidence>."
         )
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """Find the last label in tags, or a bare one."""
-        tagged = re.findall(r"<label>\s*(A|B|None)\s*</label>", text)
-        if tagged:
-            return str(tagged[-1])
-        return super().parse(text, rubric)
 
 
 @judge_task
@@ -170,11 +171,6 @@ class TruthfulCritiqueScore(_Truthful):
     def score(self, probabilities: Mapping[str, float]) -> float:
         """Return the posterior's mean, which is finer than its mode, so that few pairs tie."""
         return sum(int(label) * probability for label, probability in probabilities.items())
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """Find the last number in tags, or a bare one."""
-        tagged = re.findall(r"<score>\s*(10|\d)\s*</score>", text)
-        return str(tagged[-1]) if tagged else super().parse(text, rubric)
 
 
 @judge_task

@@ -16,7 +16,17 @@ from judging.files.csv_rows import SheetFile, write_spreadsheet
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-STYLES = ("General", "000", "0.00", "0.0%", "yyyy-mm-dd", "d.m.yyyy hh:mm", "h:mm", "[h]:mm")
+STYLES = (
+    "General",
+    "000",
+    "0.00",
+    "0.0%",
+    "yyyy-mm-dd",
+    "d.m.yyyy hh:mm",
+    "h:mm",
+    "[h]:mm",
+    "[HH]:MM:SS",
+)
 BUILT_IN = (14, 22, 9)
 
 
@@ -69,15 +79,16 @@ def rows(path: Path) -> dict[int, Any]:
         (1, "-7", "-007"),
         (2, "12.5", "12.50"),
         (3, "0.57", "57.0%"),
-        (10, "0.5", "50%"),
+        (11, "0.5", "50%"),
         (4, "45293", date(2024, 1, 2)),
-        (8, "45293", date(2024, 1, 2)),
-        (8, "1", date(1900, 1, 1)),
-        (8, "61", date(1900, 3, 1)),
+        (9, "45293", date(2024, 1, 2)),
+        (9, "1", date(1900, 1, 1)),
+        (9, "61", date(1900, 3, 1)),
         (5, "45293.378472222219", datetime(2024, 1, 2, 9, 5)),
-        (9, "45293.378472222219", datetime(2024, 1, 2, 9, 5)),
+        (10, "45293.378472222219", datetime(2024, 1, 2, 9, 5)),
         (6, "0.378472222222222", time(9, 5)),
         (7, "1.5", timedelta(hours=36)),
+        (8, "0.5", timedelta(hours=12)),
     ],
 )
 def test_a_number_is_what_its_format_shows(
@@ -203,7 +214,9 @@ def test_every_text_comes_back(texts: list[str]) -> None:
     assert found == {n: each if each.strip() else "" for n, each in enumerate(texts)}
 
 
-def test_a_column_offers_words_and_a_long_text_is_refused(tmp_path: Path) -> None:
+def test_a_column_offers_words_and_what_no_sheet_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.xlsx"
     write_spreadsheet(path, ["x", "y"], [["1", None]], choices={"y": ["ja", "nein"]})
     with zipfile.ZipFile(path) as archive:
@@ -211,4 +224,7 @@ def test_a_column_offers_words_and_a_long_text_is_refused(tmp_path: Path) -> Non
     assert 'sqref="B2:B2"' in sheet and '<formula1>"ja,nein"</formula1>' in sheet
     with pytest.raises(CustosError, match="cell B2 would hold 40,000 characters"):
         write_spreadsheet(tmp_path / "b.xlsx", ["x", "y"], [["1", "z" * 40_000]])
+    monkeypatch.setattr(workbooks, "MAX_ROWS", 3)
+    with pytest.raises(CustosError, match="cell A4 is beyond"):
+        write_spreadsheet(tmp_path / "b.xlsx", ["x"], [["1"]] * 3)
     assert not (tmp_path / "b.xlsx").exists()

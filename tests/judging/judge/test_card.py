@@ -23,6 +23,7 @@ from judging.judge.card import (
 from judging.judge.notes import measured_note
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Mode
+from tests.judging.made_up import card
 
 
 @pytest.fixture(autouse=True)
@@ -135,13 +136,6 @@ def test_the_cards_of_shipped_judges_are_sound() -> None:
 
 PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
 ANY, ALL, GRADED = ("plain/any",), ("plain/all",), ("plain/any-partial",)
-
-
-def card(modes: dict[str, tuple[Mode, ...]] | None = None, **tasks: tuple[str, ...]) -> JudgeCard:
-    known = {name.replace("_", "-"): rubrics for name, rubrics in tasks.items()}
-    return JudgeCard(
-        backbone="b", backbone_version="b", tasks=known, modes=modes or {}, instructions={}
-    )
 
 
 def taken(known: JudgeCard | None, **fields: Any) -> JudgeRequest:

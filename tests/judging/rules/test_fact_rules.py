@@ -42,6 +42,8 @@ FIRMS = ("A Corp", "Beta", "Gamma Foods")
         ("4", None),
         ("2018", None),
         ("I cannot tell", None),
+        ("İ", None),
+        ("İ. ne", None),
         ("", None),
     ],
 )
@@ -141,6 +143,7 @@ def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
         ("1 yard", 1, "yard", True),
         ("2 kg", 2, "yards", None),
         ("five", 5, "", True),
+        ("FİVE", 5, "", None),
         ("twenty-five trucks", 25, "trucks", True),
         ("50 %", 50, "%", True),
         ("50 %", 0.5, "", True),

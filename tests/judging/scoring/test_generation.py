@@ -198,12 +198,12 @@ def test_a_text_read_token_by_token_is_the_one_read_as_a_whole(tiny: Backbone, s
     assert grown(tokenizer, tokens, stop).text == letters[: letters.index(stop)]
 
 
-@pytest.mark.parametrize("stop", ["a" * 20_000 + "b", "ab" * 10_000])
-def test_a_token_costs_the_same_whatever_the_stop_text_is(stop: str) -> None:
+@pytest.mark.parametrize("stop", ["a" * 999 + "b", "ab" * 500])
+def test_the_longest_stop_text_of_the_service_costs_little(stop: str) -> None:
     """The text ends with a start of the stop text all the time."""
     start = time.process_time()
     growing = GrowingText(lambda tokens: "".join(map(chr, tokens)), -1, stop)
-    for _ in range(30_000):
+    for _ in range(4096):
         growing.add(ord("a"))
     assert time.process_time() - start < 2
     assert not growing.finished

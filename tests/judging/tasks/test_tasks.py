@@ -360,6 +360,7 @@ MOON = "July 20, 1969"
         (MOON, WORK + "The answer is 20 July 1969.", "Correct"),
         (MOON, "**On the 20th of July, 1969.**", "Correct"),
         ("Sept. 3, 1939", "3 September 1939", "Correct"),
+        ("Sept. 3, 1939", "3 ſeptember 1939", "Correct"),
         ("June 6, 1970", "6/6/1970", "Correct"),
         (MOON, "July 2, 1969", "Wrong"),
         (MOON, "1969-06-20", "Wrong"),

@@ -4,6 +4,7 @@ import math
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +111,8 @@ def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
     assert longer.critique.startswith(short.critique)
     assert len(longer.critique) > len(short.critique)
     assert again.passes == short.passes
+    each = [judge.logprobs([request])[0] for request in requests]
+    assert judge.logprobs(requests) == pytest.approx(np.array(each), abs=1e-5)
     with pytest.raises(ValidationError, match="critique_tokens"):
         pair(critique_tokens=4096)
 
@@ -118,6 +121,7 @@ def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
     ("said", "stated"),
     [
         *(("0.9", 0.9), ("<confidence>.85 or so", 0.85), ("70 %", 0.7), ("1.0.", 1.0)),
+        *(("0,9", 0.9), ("9/10", 0.9), ("1 / 10", 0.1), ("0.85/1.0", 0.85)),
         *((said, None) for said in ("7", "-0.5", "140%", "quite sure", "")),
     ],
 )
@@ -219,6 +223,7 @@ def test_items_show_references_and_the_callers_criteria() -> None:
         ("truthful-pure-label", "C", None),
         ("truthful-pure-label", "**B**", "B"),
         ("truthful-critique-score", "<score>10</score>", "10"),
+        ("truthful-critique-score", "<score>７</score>", None),
         ("truthful-critique-score", "7", "7"),
         ("truthful-critique-score", "11", None),
         ("truthful-reward", "Good.", "Good"),
