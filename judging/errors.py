@@ -169,7 +169,7 @@ def system_errors_at(path: Path, prefix: str | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if (found := _as_of_system(error)) is None:
+        if (found := as_of_system(error)) is None:
             raise
         name = _name_of(found)
         is_temporary = prefix is not None and any(
@@ -182,10 +182,13 @@ def system_errors_at(path: Path, prefix: str | None = None) -> Iterator[None]:
         raise OSError(found.errno, reason, str(path)) from None
 
 
-def _as_of_system(error: Exception) -> OSError | None:
-    """Take an error for one of the system, if it is one; safetensors words those of its writes."""
+def as_of_system(error: Exception) -> OSError | None:
+    """Take an error for one of the system, if it is one.
+
+    Safetensors words those of its writes, and so does tokenizers, which has no class for them.
+    """
     if isinstance(error, OSError):
         return error
-    is_worded = type(error).__name__ == "SafetensorError"
+    is_worded = type(error) is Exception or type(error).__name__ == "SafetensorError"
     number = _NUMBER.search(str(error)) if is_worded else None
     return OSError(int(number[1]), "") if number else None

@@ -20,6 +20,16 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def settle(path: Path) -> None:
+    """Sync a file or folder; of a file the user's umask decides who may read it, as of its folder.
+
+    Safetensors makes files that only their owner may read.
+    """
+    if path.is_file() and not path.is_symlink():
+        path.chmod(path.parent.stat().st_mode & 0o666)
+    sync(path)
+
+
 def replace(partial: Path, final: Path) -> None:
     """Give a file that is complete its final name; both are on the disk when this returns."""
     sync(partial)
@@ -74,7 +84,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
         try:
             yield partial
             for path in (*partial.rglob("*"), partial):
-                sync(path)
+                settle(path)
             shutil.rmtree(final, ignore_errors=True)
             partial.rename(final)
             sync(final.parent)

@@ -14,6 +14,7 @@ from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, package_versions
 from judging.judge.card import (
+    BACKBONES,
     JudgeCard,
     RequestT,
     check_name,
@@ -178,7 +179,8 @@ class Judge:
 
     def _identity_fields(self) -> dict[str, Any]:
         changed_pixels, name = self.backbone.changed_pixels, self.backbone.name
-        is_local = Path(name).exists() or name.lower().endswith(GGUF)  # it may be gone
+        is_path = Path(name).exists() or name.lower().endswith(GGUF)  # it may be gone
+        is_local = is_path and name not in BACKBONES  # whose names folders here may have too
         return {
             "backbone": "local" if is_local else name,
             "backbone_version": self.backbone.version,

@@ -284,10 +284,7 @@ def export_merged(
         write_text(
             partial / "README.md", _readme(folder.name, name, card, shell, weights_dtype, parity)
         )
-        files = [path for path in partial.rglob("*") if path.is_file()]
-        num_bytes = sum(path.stat().st_size for path in files)
-        for path in files:
-            path.chmod(0o644)  # safetensors' are their owner's alone
+        num_bytes = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
         _check_free(folder)  # it may have been made meanwhile
     return Export(name, card.backbone, weights_dtype, num_bytes, parity, card.random_weights)
 

@@ -68,6 +68,11 @@ def check_config(name: str, config: dict[str, Any]) -> None:
             f"backbone '{name}': {kind} is not supported; use a {SUPPORTED} checkpoint, or "
             f"'embedded'"
         )
+    if family in TEXT_FAMILIES and config.get("vision_config") is not None:
+        raise CustosError(
+            f"backbone '{name}': its config.json describes a vision tower (vision_config), which "
+            f"no {family} model has; take it out, or use a {VISION} checkpoint"
+        )
     if "auto_map" in config or config.get("trust_remote_code"):
         raise CustosError(
             f"backbone '{name}': its config.json asks to run code of its own (auto_map), which "
@@ -109,6 +114,11 @@ def check_numbers(name: str, text: Any) -> None:
             raise CustosError(
                 f"backbone '{name}': {key} is {number}, which no model has; download it again"
             )
+    if text.rope_parameters.get("rope_type") == "longrope":
+        raise CustosError(
+            f"backbone '{name}': its positions change with the length of a prompt (longrope), "
+            f"which custos does not compute; use a checkpoint without it"
+        )
 
 
 def check_full_attention(name: str, text: Any) -> None:
@@ -118,10 +128,19 @@ def check_full_attention(name: str, text: Any) -> None:
             f"backbone '{name}': its tokens see those behind them (is_causal), as in models that "
             f"embed texts; use a checkpoint that writes"
         )
-    is_windowed = "sliding_attention" in (getattr(text, "layer_types", None) or ())
-    if is_windowed and text.sliding_window < text.max_position_embeddings:
+    kinds = set(getattr(text, "layer_types", None) or ())
+    computed = {"full_attention", "sliding_attention"}
+    if text.model_type not in TEXT_FAMILIES:
+        computed.add("linear_attention")
+    if others := sorted(kinds - computed):
         raise CustosError(
-            f"backbone '{name}': layers of it see the last {text.sliding_window:,} tokens alone "
+            f"backbone '{name}': layers of it are of the kind {others[0]} (layer_types), which "
+            f"custos does not compute; use a checkpoint without it"
+        )
+    window = getattr(text, "sliding_window", None) or 0
+    if "sliding_attention" in kinds and window < text.max_position_embeddings:
+        raise CustosError(
+            f"backbone '{name}': layers of it see the last {window:,} tokens alone "
             f"(sliding_window), which custos does not compute; use a checkpoint without it"
         )
 
@@ -193,6 +212,8 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         refuse_lfs_pointer(path)
         content = json.loads(path.read_text(encoding="utf-8"))
+    except PermissionError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error) if path.stat().st_size else "it is empty"
         raise CustosError(f"{path}: cannot be read as JSON ({reason}); download it again") from None
@@ -267,6 +288,8 @@ def check_safetensors(path: Path, tensors: Collection[str] = ()) -> None:
         refuse_lfs_pointer(path)
         with safe_open(path, "pt") as file:  # compares the header with the size of the file
             present = set(file.keys())
+    except PermissionError:
+        raise
     except (SafetensorError, OSError) as error:
         raise CustosError(f"{path}: damaged or cut short ({error}); download it again") from None
     if absent := sorted(set(tensors) - present):
@@ -359,8 +382,11 @@ def stored_weights(
 
 @contextmanager
 def without_report_of_missing_weights() -> Iterator[None]:
-    """Hide the table of weights that transformers prints where custos raises an error of a line."""
-    marks = ("MISSING", "MISMATCH", "absent from the checkpoint")
+    """Hide the table of weights that transformers prints where custos raises an error of a line.
+
+    What is left of the table are heads that no judge uses.
+    """
+    marks = ("LOAD REPORT", "absent from the checkpoint")
 
     def is_other(record: logging.LogRecord) -> bool:
         return not any(mark in record.getMessage() for mark in marks)

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from judging.errors import CustosError, Missing, system_errors_at
-from judging.files.atomic import replace, sync
+from judging.files.atomic import replace, settle
 from judging.fingerprint import file_sha256
 from judging.models.checkpoints import check_checkpoint, check_weight_files, missing_backbone
 from judging.progress import progress_over
@@ -148,11 +148,10 @@ class PublishedFile:
 
 def cache_folder() -> Path:
     """Find the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
-    if folder := os.environ.get("CUSTOS_CACHE"):
-        return Path(folder)
+    folder = os.environ.get("CUSTOS_CACHE")
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
-        return Path(caches).expanduser() / "custos"
+        return Path(folder or Path(caches, "custos")).expanduser()
     except RuntimeError:
         raise CustosError(
             "there is no home folder to keep backbones in; name a folder in CUSTOS_CACHE"
@@ -187,7 +186,7 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
                     made = Path(scratch) / "made"
                     make(kept, made)
                     for file in made.iterdir():
-                        sync(file)
+                        settle(file)
                     replace(made, folder)
                 shutil.rmtree(kept)
     return folder

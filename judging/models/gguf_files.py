@@ -11,13 +11,19 @@ import math
 import os
 import re
 import struct
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from judging.errors import CustosError
+from judging.errors import CustosError, as_of_system
 from judging.files.records import write_json
 from judging.fingerprint import digest, file_sha256
-from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE, check_numbers
+from judging.models.checkpoints import (
+    MODEL_CLASSES,
+    SINGLE_FILE,
+    check_full_attention,
+    check_numbers,
+)
 from judging.models.fetched import PublishedFile, fetch, made_once
 from judging.progress import progress_over
 
@@ -28,15 +34,15 @@ MIB = 2**20
 GGUF = ".gguf"
 ARCHITECTURES = ("qwen2", "qwen3")
 PAIR = EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
-_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
+_PART = re.compile(r"(.+)-(\d{5})-of-(?!00000)(\d{5})\.gguf")
 _SCALES = ("rope.scaling.factor", "rope.scale_linear")
 _QWEN_SPLITS = ("qwen2", "deepseek-r1-qwen", "default")
 """Names of the rule by which Qwen's tokenizers split a text into words."""
 MERGES = "tokenizer.ggml.merges"
 PIECE = 2**22
 """Numbers that are dequantized at once."""
-SAME_DIRECTION = 0.9
-"""Cosine of a row of the output matrix and of the embedding above which the model ties them."""
+ROUNDING = 4
+"""Times ``2**-bits`` of its length: what a row of a matrix moves at most when it is rounded."""
 
 
 class NamedBackbone(NamedTuple):
@@ -129,9 +135,11 @@ def convert(path: Path, folder: Path) -> None:
     """Write a GGUF file as a checkpoint in bfloat16; raise ``CustosError`` if it is damaged."""
     try:
         _convert(path, folder)
-    except (CustosError, OSError):
+    except CustosError:
         raise
-    except Exception as error:  # noqa: BLE001 (libraries raise whatever broken bytes lead to)
+    except Exception as error:  # libraries raise whatever broken bytes lead to
+        if as_of_system(error):
+            raise
         reason = " ".join(str(error).split())[:200]
         raise CustosError(f"{path}: not a sound GGUF file ({reason}); download it again") from None
 
@@ -170,6 +178,7 @@ def _convert(path: Path, folder: Path) -> None:
     folder.mkdir()
     config = _write_config(path, folder, metadata, tensors)
     _write_tokenizer(path, folder, metadata, config)
+    _check_prompts(path, folder, architecture)
     _write_weights(path, folder, tensors, config)
 
 
@@ -182,7 +191,11 @@ def _write_config(
     from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
 
     architecture = metadata["general.architecture"]
-    keys = {**GGUF_CONFIG_MAPPING[architecture], "attention.key_length": "head_dim"}
+    keys = {
+        **GGUF_CONFIG_MAPPING[architecture],
+        "attention.key_length": "head_dim",
+        "attention.causal": "is_causal",
+    }
     values = {
         ours: metadata[f"{architecture}.{key}"]
         for key, ours in keys.items()
@@ -208,6 +221,7 @@ def _write_config(
         architecture, architectures=[MODEL_CLASSES[architecture]], dtype="bfloat16", **values, **ids
     )
     check_numbers(str(path), config)
+    check_full_attention(str(path), config)
     config.save_pretrained(folder)
     ends = dict.fromkeys([ids["eos_token_id"], ids["pad_token_id"]])
     write_json(
@@ -222,7 +236,10 @@ def _write_tokenizer(path: Path, folder: Path, metadata: dict[str, Any], config:
     from gguf import TokenType
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    with tempfile.TemporaryDirectory(dir=folder) as alone:  # files beside it may be another's
+        link = Path(alone) / "model.gguf"
+        link.symlink_to(path.resolve())
+        tokenizer = AutoTokenizer.from_pretrained(alone, gguf_file=link.name)
     tokenizer.model_max_length = config.max_position_embeddings
     if not metadata.get("tokenizer.ggml.add_bos_token"):
         tokenizer.bos_token = None
@@ -238,16 +255,33 @@ def _write_tokenizer(path: Path, folder: Path, metadata: dict[str, Any], config:
     file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
-def _is_tied(tensors: dict[str, Any]) -> bool:
-    """Tell whether the output matrix is the embedding, stored once, or twice in two formats."""
-    import torch
+def _check_prompts(path: Path, folder: Path, architecture: str) -> None:
+    """Raise ``CustosError`` if no prompt can be written, before gigabytes of weights are."""
+    from judging.models.processors import load_processor
 
+    try:
+        load_processor(folder, architecture)
+    except CustosError as error:
+        reason = str(error).removeprefix(f"backbone '{folder}': ").removeprefix(f"{folder}: ")
+        raise CustosError(
+            f"{path}: {reason.partition('; ')[0]}; use a file or a checkpoint of a model that "
+            f"chats as Qwen's do"
+        ) from None
+
+
+def _is_tied(tensors: dict[str, Any]) -> bool:
+    """Tell whether the output matrix is the embedding, stored once, or twice in two formats.
+
+    Training of an output matrix moves it by more than rounding to the coarser format would.
+    """
     if OUTPUT not in tensors:
         return True
+    stored = [tensors[name] for name in PAIR]
+    bits = min(8.0, *(8 * int(each.n_bytes) / int(each.n_elements) for each in stored))
     step = max(1, len(tensors[OUTPUT].data) // 64)
-    output, embedding = (_dequantized(tensors[name], slice(None, None, step)) for name in PAIR)
-    cosines = torch.cosine_similarity(output, embedding)
-    return bool(cosines.median() > SAME_DIRECTION)
+    embedding, output = (_dequantized(each, slice(None, None, step)) for each in stored)
+    moved, length = (output - embedding).norm(dim=1), embedding.norm(dim=1)
+    return bool((moved <= ROUNDING * 2**-bits * length).float().mean() > 0.5)
 
 
 def _write_weights(path: Path, folder: Path, tensors: dict[str, Any], config: Any) -> None:

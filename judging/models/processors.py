@@ -184,6 +184,7 @@ def _check_template(source: str, processor: Any) -> None:
 
 
 def _bad_template(source: str, reason: str) -> CustosError:
+    reason = " ".join(reason.split())
     return CustosError(
         f"backbone '{source}': the chat template cannot be used ({reason}); copy "
         f"chat_template.json or chat_template.jinja of the published checkpoint into the folder"

@@ -331,9 +331,11 @@ def test_the_umask_says_who_may_read_a_file(tmp_path: Path, umask: int, mode: in
             file.write("what was asked and answered")
         with atomic_path(tmp_path / "weights") as partial:
             save_file({"a": torch.zeros(2)}, partial)
+        with whole_folder(tmp_path / "model") as partial:
+            save_file({"a": torch.zeros(2)}, partial / "weights")
     finally:
         os.umask(before)
-    for name in ("verdicts", "weights"):
+    for name in ("verdicts", "weights", "model/weights"):
         assert (tmp_path / name).stat().st_mode & 0o777 == mode, name
 
 

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -253,6 +254,17 @@ def test_fingerprints_follow_what_could_change_a_verdict(
     (folder / ADAPTER_CONFIG).write_text(json.dumps(config | {"lora_alpha": 5}))
     others.append(_load(folder).fingerprint(ask()))
     assert len({base_print, *others}) == 9
+
+
+def test_a_folder_of_the_name_of_a_backbone_changes_nothing(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = replace(judge.backbone, name="qwen2.5-coder-0.5b")
+    monkeypatch.setattr(judge, "backbone", named)
+    monkeypatch.chdir(tmp_path)
+    identity = judge.identity
+    (tmp_path / named.name).mkdir()
+    assert judge.identity == identity
 
 
 def test_calibration_changes_probabilities_but_not_the_pass(judge: Judge, folder: Path) -> None:

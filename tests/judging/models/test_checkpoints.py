@@ -1,5 +1,6 @@
 """Checkpoints in folders and on the hub: one line where they cannot be used, before weights."""
 
+import errno
 import json
 import re
 import shutil
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from judging.errors import CustosError, Missing
-from judging.models import fetched
+from judging.models import checkpoints, fetched
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
@@ -80,6 +81,19 @@ def test_a_configuration_with_fewer_layers(folder: Path) -> None:
     edit(folder / "config.json", lambda c: c["text_config"].update(num_hidden_layers=2))
     edit(folder / "config.json", lambda c: c["vision_config"].update(depth=1))
     assert "'model.visual.blocks.1." in error_in(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model-00001-of"])
+def test_a_file_of_another_user(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No download would mend it."""
+
+    def refuse(path: Path) -> None:
+        if path.name.startswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(checkpoints, "refuse_lfs_pointer", refuse)
+    with pytest.raises(PermissionError):
+        load_backbone(str(folder), device="cpu")
 
 
 @pytest.mark.parametrize("prefix", ["module.", "base_model.model."])

@@ -17,6 +17,10 @@ from tests.judging.models.made_up import edit, error_in
 from tests.judging.scoring.made_up import TEXT_ONLY, encode, engine_of, varied_tree
 
 _BEFORE = "{% for m in messages %}"
+_LONG = {
+    **{"short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "factor": 4.0},
+    "original_max_position_embeddings": 8192,
+}
 _TURN = "'<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n'"
 
 
@@ -57,7 +61,7 @@ def _scores(folder: Path) -> list[list[float]]:
     ],
 )
 def test_weights_for_which_the_configuration_has_no_place(
-    text_folder: Path, prefix: str, extra: str, is_read: bool
+    text_folder: Path, prefix: str, extra: str, is_read: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Others than a part that a judge does not use would change its logits."""
     tensors = _joined(text_folder)
@@ -70,6 +74,7 @@ def test_weights_for_which_the_configuration_has_no_place(
     else:
         assert "1 weights have no place" in (message := error_in(text_folder))
         assert f"'{name}'" in message
+    assert caplog.records == []
 
 
 def test_a_single_file_beside_shards_is_the_one_that_the_library_reads(text_folder: Path) -> None:
@@ -94,6 +99,23 @@ def test_attention_that_a_configuration_names_is_not_needed(text_folder: Path) -
 def test_a_model_that_reads_both_ways_is_refused(text_folder: Path) -> None:
     edit(text_folder / "config.json", lambda c: c.update(is_causal=False))
     assert "is_causal" in error_in(text_folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "sliding_window"),
+        ({"layer_types": ["full_attention", "chunked_attention"]}, "chunked_attention"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, "linear_attention"),
+        ({"vision_config": {}}, "vision_config"),
+        ({"rope_scaling": {"type": "longrope", **_LONG}}, "longrope"),
+    ],
+)
+def test_layers_and_positions_that_are_not_computed(
+    text_folder: Path, values: dict[str, Any], named: str
+) -> None:
+    edit(text_folder / "config.json", lambda c: c.update(values))
+    assert named in error_in(text_folder)
 
 
 def test_a_tokenizer_without_padding(text_folder: Path) -> None:

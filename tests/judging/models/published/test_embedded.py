@@ -275,7 +275,7 @@ def test_a_folder_is_made_once_and_whole(index: Path, tmp_path: Path) -> None:
         assert not left.exists()
         made.append(fetch(FILE, kept).name)
         folder.mkdir()
-        (folder / "half").touch()
+        (folder / "half").touch(0o600)  # as safetensors makes them
         if len(made) == 1:
             raise CustosError("stopped")
         (folder / "config.json").write_text("{}")
@@ -291,6 +291,8 @@ def test_a_folder_is_made_once_and_whole(index: Path, tmp_path: Path) -> None:
         assert made_once("made-up@1", make) == cache / "made-up@1"
     assert len(made) == 2
     assert not (cache / "made-up@1.partial").exists()
+    modes = {file.stat().st_mode for file in (cache / "made-up@1").iterdir()}
+    assert len(modes) == 1, "who may read one may read all"
 
 
 def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -305,6 +307,8 @@ def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert "CUSTOS_CACHE" in str(caught.value)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache/custos"
+    monkeypatch.setenv("CUSTOS_CACHE", "~/models")
+    assert cache_folder() == tmp_path / "models"
 
 
 @pytest.mark.parametrize("content", [CONTENT, CONTENT[::-1]])

@@ -64,17 +64,17 @@ def _write(
     writer.add_tokenizer_model((fields or {}).get("tokenizer", "gpt2"))
     writer.add_tokenizer_pre((fields or {}).get("pre", "qwen2"))
     for key, value in (more or {}).items():
-        writer.add_float32(f"{family}.{key}", value)
+        add = writer.add_bool if isinstance(value, bool) else writer.add_float32
+        add(f"{family}.{key}", value)
     writer.add_token_list(tokens)
-    writer.add_token_types([kinds[token] for token in tokens])
+    writer.add_token_types([(fields or {}).get("kinds", kinds[token]) for token in tokens])
     writer.add_token_merges([" ".join(merge) for merge in tokenizer["model"]["merges"]])
     writer.add_eos_token_id(ids["<|im_end|>"])
     writer.add_pad_token_id(ids["<|endoftext|>"])
     writer.add_bos_token_id(ids["<|endoftext|>"])
     writer.add_add_bos_token(False)
-    writer.add_chat_template(
-        json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))["chat_template"]
-    )
+    texts = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
+    writer.add_chat_template((fields or {}).get("chat_template", texts["chat_template"]))
     for name, values in (tensors or _tensors(source)).items():
         kind = None if values.dtype != np.uint8 else (Q8 if name != "token_embd.weight" else Q4)
         writer.add_tensor(name, values, raw_dtype=kind)
@@ -232,14 +232,65 @@ def test_a_file_in_parts_is_read_whole(qwen2: Path, tmp_path: Path) -> None:
         load_backbone(str(first), weights=False)
 
 
-def test_an_output_matrix_of_its_own_stays(qwen2: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moved", [0.1, 4.0])
+def test_an_output_matrix_of_its_own_stays(moved: float, qwen2: Path, tmp_path: Path) -> None:
+    """Also one that was the embedding before it was trained."""
     tensors = _tensors(qwen2)
-    tensors["output.weight"] = np.ascontiguousarray(tensors["token_embd.weight"][::-1])
+    embedding = tensors["token_embd.weight"].astype(np.float32)
+    noise = np.random.default_rng(0).standard_normal(embedding.shape)
+    head = (embedding + moved * embedding.std() * noise).astype(np.float16)
+    tensors["output.weight"] = head
     path = _write(tmp_path / "tiny.gguf", qwen2, tensors=tensors)
     model = load_backbone(str(path), dtype="float32", device="cpu").model
     assert not model.config.tie_word_embeddings
-    head, embedding = model.lm_head.weight, model.get_input_embeddings().weight
-    assert torch.equal(head, embedding.flip(0))
+    expected = torch.tensor(head).float().bfloat16().float()
+    assert torch.equal(model.lm_head.weight, expected)
+
+
+def test_files_beside_it_do_not_count(qwen2: Path, tmp_path: Path) -> None:
+    """Publishers put the tokenizer of another format, or of another model, into the same folder."""
+    path = _write(tmp_path / "tiny.gguf", qwen2)
+    for name in ("tokenizer.json", "vocab.json"):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    load_backbone(str(path), weights=False)
+
+
+def test_a_name_that_says_it_is_one_of_no_parts(qwen2: Path, tmp_path: Path) -> None:
+    load_backbone(str(_write(tmp_path / "x-00003-of-00000.gguf", qwen2)), weights=False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"chat_template": ""}, "there is none"),
+        ({"chat_template": "{{ raise_exception('a\\nb') }}"}, "it fails: a b"),
+        ({"kinds": gguf.TokenType.NORMAL}, "no control token"),
+    ],
+)
+def test_a_file_that_no_prompt_can_be_written_for(
+    fields: dict[str, Any],
+    reason: str,
+    qwen2: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is refused before its weights are converted."""
+    monkeypatch.setattr(gguf_files, "_write_weights", None)
+    assert reason in _error_of(_write(tmp_path / "tiny.gguf", qwen2, fields=fields))
+
+
+def test_a_full_disk_is_no_fault_of_the_file(
+    qwen2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library of tokenizers raises an ``Exception`` of no class of its own."""
+
+    def write(*_: object) -> None:
+        raise Exception("No space left on device (os error 28)")
+
+    monkeypatch.setattr(gguf_files, "_write_tokenizer", write)
+    with pytest.raises(OSError, match="No space left") as caught:
+        load_backbone(str(_write(tmp_path / "tiny.gguf", qwen2)), weights=False)
+    assert caught.value.filename == str(tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -249,6 +300,7 @@ def test_an_output_matrix_of_its_own_stays(qwen2: Path, tmp_path: Path) -> None:
         ({"scaling": "yarn"}, "yarn"),
         ({"more": {"rope.scaling.factor": 4.0}}, "scaled"),  # read as linear where no type is given
         ({"more": {"rope.scale_linear": 2.0}}, "scaled"),
+        ({"more": {"attention.causal": False}}, "is_causal"),
         ({"fields": {"pre": "llama-bpe"}}, "llama-bpe"),
         ({"fields": {"tokenizer": "llama"}}, "llama"),
         ({"fields": {"rms_norm_eps": -1e-6}}, "rms_norm_eps"),
