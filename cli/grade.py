@@ -37,8 +37,7 @@ from judging.types import JudgeRequest, Verdict
 @with_groups
 def grade(
     source: Annotated[
-        str,
-        typer.Option("--in", metavar="PATH", help=f"Read requests from this {TABLE_FORMATS}."),
+        str, typer.Option("--in", metavar="PATH", help=f"Read requests from this {TABLE_FORMATS}.")
     ],
     out: Annotated[str, typer.Option(metavar="PATH", callback=output_file)],
     judge: list[str] | None = None,

@@ -42,13 +42,7 @@ from judging.files.atomic import atomic_path
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
 from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.parquet import named_columns
-from judging.files.records import (
-    decode_json,
-    key_of_rows,
-    read_json,
-    write_json,
-    write_records,
-)
+from judging.files.records import decode_json, key_of_rows, read_json, write_json, write_records
 from judging.files.values import as_text, is_empty
 from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record
 
