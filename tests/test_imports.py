@@ -124,7 +124,7 @@ def import_graph() -> dict[str, set[str]]:
     """
     graph: dict[str, set[str]] = {}
     for module in FILES:
-        names = imported(module) & FILES.keys()
+        names = set(imported(module) & FILES.keys())
         packages = {package for name in names for package in packages_of(name) if package in FILES}
         graph[module] = (names | packages - set(packages_of(module))) - {module}
     return graph

@@ -407,12 +407,14 @@ def write_rows(
     """Write rows in the shape of the table that they are of: its kind, delimiter and types."""
     cells = list(rows)
     label = field_columns(mapping)[PERSONS_LABEL]
-    kinds = {type(row[label]) for row in cells if label in row} - {str}
+    kinds = {type(row[label]) for row in cells if label in row} - {str, type(None)}
     if len(kinds) == 1 and not table.is_csv:  # labels are numbers or truth values
         for row in cells:
             if isinstance(text := row.get(label), str):
                 with suppress(CustosError):  # of a text that is no such value
                     value = decode_json(text)
+                    if kinds == {float} and type(value) is int:  # as tables with gaps have them
+                        value = float(value)
                     row[label] = value if type(value) in kinds else text
     if table.is_parquet:
         _write_parquet(out, table.path, label, cells)

@@ -3,6 +3,7 @@
 import csv
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,22 @@ def test_rows_of_our_fields_alone_tell_of_a_correction_in_their_metadata(
     assert [each["label_before"] for each in told] == ["Wrong", "Wrong"]
     assert [each["corrected_by"] for each in told] == ["ben", "ben"]
     assert {name: told[1].get(name) for name in metadata or ()} == (metadata or {})
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("kind", [int, float])
+def test_labels_that_are_numbers_stay_numbers(
+    suffix: str, kind: Callable[[int], float], tmp_path: Path
+) -> None:
+    labels = (kind(1), kind(0), None, kind(1))
+    rows = [{**row, "Urteil": label} for row, label in zip(ROWS, labels, strict=True)]
+    table, out = write(tmp_path / f"antworten{suffix}", rows), tmp_path / f"out{suffix}"
+    done = write(tmp_path / "done.csv", [{**rows[0], "Urteil": 0}])
+    options = [*OPTIONS[:-4], "--labels", "1=Correct,0=Wrong", *OPTIONS[-2:]]
+    succeed("review", "--in", table, "--out", out, "--merge", done, *options)
+    stored = [row.get("Urteil") for _, row in read_rows(out)]
+    assert stored == [0, 0, None, 1]
+    assert {type(label) for label in stored} == {kind, type(None)}
 
 
 def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:
