@@ -24,7 +24,7 @@ from cli.shared.review_file import (
 )
 from cli.shared.tables import read_requests
 from cli.shared.verdicts import cell_text
-from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value, with_nested_columns
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, with_nested_columns
 from data_prep.tables.labels import (
     in_own_words,
     in_three_levels,
@@ -282,11 +282,17 @@ def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
 def _chance(cells: Mapping[str, Any], place: str) -> float | None:
     if (given := cells.get(SAMPLING_PROBABILITY)) is None:
         return None
-    with suppress(ValueError):
-        if 0 < (chance := float(str(given).replace(",", "."))) <= 1:
-            return chance
+    if (chance := _number(given)) is not None and 0 < chance <= 1:
+        return chance
     fault = f"'{given}' is no number above 0, up to 1"
     raise FieldError(SAMPLING_PROBABILITY, fault, place)
+
+
+def _number(cell: object) -> float | None:
+    """Read a number, also with a decimal comma; ``None`` if it is none."""
+    with suppress(ValueError):
+        return float(str(cell).replace(",", "."))
+    return None
 
 
 def _only(numbers: Collection[int]) -> int | None:
@@ -385,7 +391,8 @@ class MergedTable:
                 cells.pop(columns[name], None)
             cells[of_label] = first.written
         for name, value in first.fields.items():
-            cells[columns[name]] = value
+            is_text = self.rows.table.is_spreadsheet or not isinstance(value, str)
+            cells[columns[name]] = value if is_text else self._stored(name, value, first.place)
         if number in self.corrections.chances:
             cells[columns[SAMPLING_PROBABILITY]] = self.corrections.chances[number]
         told = {
@@ -399,6 +406,16 @@ class MergedTable:
             cells |= told
         else:  # such rows have our fields alone
             cells["metadata"] = {**(cells.get("metadata") or {}), **told}
+
+    def _stored(self, name: str, text: str, place: str) -> object:
+        """Read a cell of a spreadsheet as what a table with types holds: a number or a list."""
+        if name == "tags":
+            return as_list(text, self.rows.mapping.separator or DEFAULT_SEPARATOR)
+        if name not in ("confidence", "score"):
+            return text
+        if (number := _number(text)) is None:
+            raise FieldError(name, f"'{text}' is no number", place)
+        return number
 
 
 def write_rows(

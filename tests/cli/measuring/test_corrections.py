@@ -180,6 +180,25 @@ def test_labels_that_are_numbers_stay_numbers(
     assert {type(label) for label in stored} == {kind, type(None)}
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_what_a_spreadsheet_says_beside_a_label_has_the_types_of_the_table(
+    suffix: str, tmp_path: Path
+) -> None:
+    rows = [{**row, "confidence": 0.5, "tags": ["kurz"]} for row in ROWS]
+    table, out = write(tmp_path / f"antworten{suffix}", rows), tmp_path / f"out{suffix}"
+    for confidence, status in (("0,75", 0), ("hoch", 2)):
+        said = {**ROWS[0], "Urteil": "falsch", "confidence": confidence, "tags": "frech; lang"}
+        done = write(tmp_path / "done.csv", [said])
+        out.unlink(missing_ok=True)
+        result = custos("review", "--in", table, "--out", out, "--merge", done, *OPTIONS)
+        assert result.exit_code == status, result.output
+        assert out.exists() == (not status)
+        if not status:
+            [row, *_] = [row for _, row in read_rows(out)]
+            assert (row["confidence"], row["tags"]) == (0.75, ["frech", "lang"])
+    assert f"{done} row 1" in result.stderr and "confidence" in result.stderr
+
+
 def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.json", ROWS)
     table.write_text(json.dumps({"version": 2, "data": json.loads(table.read_text()), "n": []}))
