@@ -370,9 +370,11 @@ class MergedTable:
         for number, row in rows.cells.items():
             cells = dict(row)
             request, pictures = rows.requests[number], row.get(columns["images"])
-            if is_moved and not is_empty(pictures) and isinstance(request, JudgeRequest):
+            is_list = isinstance(pictures, list)
+            # Pictures whose bytes are in the table need no other name.
+            is_named = all(isinstance(each, str) for each in (pictures if is_list else [pictures]))
+            if is_moved and is_named and pictures and isinstance(request, JudgeRequest):
                 names, separator = request.images, mapping.separator or DEFAULT_SEPARATOR
-                is_list = isinstance(pictures, list)
                 cells[columns["images"]] = [*names] if is_list else joined(names, separator)
             if number in self.earlier_draw:
                 cells.pop(columns[SAMPLING_PROBABILITY])

@@ -3,6 +3,7 @@
 import csv
 import json
 import time
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ OPTIONS = [
     *("--labels", ",".join(f"{theirs}={ours}" for theirs, ours in WORDS.items())),
     *("--reference-mode", "all"),
 ]
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 ROWS: list[dict[str, Any]] = [
     {"Frage": "Nenne zwei Farben", "Lösung": "Rot;Gold", "Antwort": "Rot", "Urteil": "richtig"},
     {"Frage": "Nenne zwei Farben", "Lösung": "Rot;Gold", "Antwort": "Blau", "Urteil": "falsch"},
@@ -197,6 +201,20 @@ def test_what_a_spreadsheet_says_beside_a_label_has_the_types_of_the_table(
             [row, *_] = [row for _, row in read_rows(out)]
             assert (row["confidence"], row["tags"]) == (0.75, ["frech", "lang"])
     assert f"{done} row 1" in result.stderr and "confidence" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "picture", [PNG, {"bytes": PNG, "path": "a.png"}, [{"bytes": PNG, "path": "a.png"}], "a.png"]
+)
+def test_pictures_are_found_from_another_folder(picture: object, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "new").mkdir()
+    rows = [{**row, "images": picture} for row in ROWS]
+    table, out = write(tmp_path / "antworten.parquet", rows), tmp_path / "new" / "out.parquet"
+    done = fill(review(table), {1: "falsch"})
+    succeed("review", "--in", table, "--out", out, "--merge", done, *OPTIONS)
+    stored = [row["images"] for _, row in read_rows(out)]
+    assert stored == [str(tmp_path / "a.png") if picture == "a.png" else picture] * len(ROWS)
 
 
 def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:
