@@ -370,12 +370,13 @@ class MergedTable:
         for number, row in rows.cells.items():
             cells = dict(row)
             request, pictures = rows.requests[number], row.get(columns["images"])
-            is_list = isinstance(pictures, list)
-            # Pictures whose bytes are in the table need no other name.
-            is_named = all(isinstance(each, str) for each in (pictures if is_list else [pictures]))
-            if is_moved and is_named and pictures and isinstance(request, JudgeRequest):
+            if is_moved and not is_empty(pictures) and isinstance(request, JudgeRequest):
                 names, separator = request.images, mapping.separator or DEFAULT_SEPARATOR
-                cells[columns["images"]] = [*names] if is_list else joined(names, separator)
+                # Pictures whose bytes are in the table need no other name.
+                if isinstance(pictures, str):
+                    cells[columns["images"]] = joined(names, separator)
+                elif isinstance(pictures, list) and all(isinstance(p, str) for p in pictures):
+                    cells[columns["images"]] = [*names]
             if number in self.earlier_draw:
                 cells.pop(columns[SAMPLING_PROBABILITY])
             if given := self.corrections.by_row.get(number):
@@ -393,8 +394,9 @@ class MergedTable:
                 cells.pop(columns[name], None)
             cells[of_label] = first.written
         for name, value in first.fields.items():
-            is_text = self.rows.table.is_spreadsheet or not isinstance(value, str)
-            cells[columns[name]] = value if is_text else self._stored(name, value, first.place)
+            if isinstance(value, str) and not self.rows.table.is_spreadsheet:
+                value = self._stored(name, value, first.place)
+            cells[columns[name]] = value
         if number in self.corrections.chances:
             cells[columns[SAMPLING_PROBABILITY]] = self.corrections.chances[number]
         told = {
