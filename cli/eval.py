@@ -18,8 +18,9 @@ from cli.shared.tables import (
     AllowDropped,
     TableOptions,
     file_digest,
+    trained_tasks,
     warn_of_open_modes,
-    with_task_of_judge,
+    with_only_task,
 )
 from clients.kept_verdicts import request_key
 from data_prep.tables.cells import DEFAULT_SEPARATOR
@@ -141,7 +142,7 @@ def evaluate(
         return measurement.is_stopped() or is_report(folder)
 
     claim(out, is_own, names=FILES, sources=[data])
-    in_table = with_task_of_judge(table_options.read(), data, [run])
+    in_table = with_only_task(table_options.read(), data, trained_tasks([run]))
     asked = (in_table, allow_dropped, limit, seed)
     examples = read_examples(data, *asked, check_pictures=not allow_failed, unique_ids=True)
     if as_published:
@@ -318,7 +319,7 @@ def calibrate(
     from train.finish.grading import Processes, fit_calibrations, rows_to_score, score_rows
     from train.rows.rows import check_readable
 
-    in_table = with_task_of_judge(table_options.read(), data, [run])
+    in_table = with_only_task(table_options.read(), data, trained_tasks([run]))
     examples = read_examples(data, in_table, allow_dropped, check_pictures=True)
     judge = Judge.load(run)
     if judge.folder is None:

@@ -22,8 +22,9 @@ from cli.shared.tables import (
     file_digest,
     note_doubts,
     read_requests,
+    trained_tasks,
     warn_of_open_modes,
-    with_task_of_judge,
+    with_only_task,
 )
 from cli.shared.verdicts import JudgedRates, Summary, check_verdict_files, write_verdicts
 from clients.kept_verdicts import NumberedRequest, partial_file
@@ -37,8 +38,7 @@ from judging.types import JudgeRequest, Verdict
 @with_groups
 def grade(
     source: Annotated[
-        str,
-        typer.Option("--in", metavar="PATH", help=f"Read requests from this {TABLE_FORMATS}."),
+        str, typer.Option("--in", metavar="PATH", help=f"Read requests from this {TABLE_FORMATS}.")
     ],
     out: Annotated[str, typer.Option(metavar="PATH", callback=output_file)],
     judge: list[str] | None = None,
@@ -98,6 +98,7 @@ def grade(
     """
     in_table = table_options.read()
     load = functools.partial(engine_options.load_grader, judge or [])
+    tasks = trained_tasks(judge or [])
     if ray is not None:
         if table is not None:
             raise CustosError(
@@ -107,12 +108,12 @@ def grade(
 
         is_remote = engine_options.engine == "openai" or any(map(is_address, judge or []))
         pool = RayPool(ray, workers, 0 if is_remote and worker_gpus is None else worker_gpus)
-        settings = ShardSettings(mapping=in_table, risk=risk, batch=batch)
+        settings = ShardSettings(mapping=in_table, tasks=tasks, risk=risk, batch=batch)
         grade_shards(source, out, pool, load, settings, worker_price, retry_failed, allow_failed)
         return
     outputs = [Path(out)] if table is None else [Path(out), table]
     opened = open_table(source, in_table.text_format)
-    in_table = with_task_of_judge(in_table, opened, judge or [])
+    in_table = with_only_task(in_table, opened, tasks)
     path = opened.path
     check_verdict_files(path, *outputs)
     note_doubts(opened, in_table)

@@ -23,11 +23,6 @@ from cli.tasks import tasks
 from cli.train import app as recipe_app
 from cli.train import sweep, train
 
-BENCH_PLAN = """Say how many items people must label; the same as 'custos plan labels'.
-
-Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
-"""
-
 prep_app = typer.Typer(
     no_args_is_help=True, help="Turn raw data into train, val, cal and test files."
 )
@@ -76,7 +71,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # Its columns cut examples of options at 80 characters.
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
-    help="Train, measure and serve judge models that grade answers the way people do.",
     epilog="Example: custos grade --judge embedded-qs --in answers.jsonl --out verdicts.jsonl",
 )
 for group, name, example in (
@@ -88,7 +82,6 @@ for group, name, example in (
 app.add_typer(
     plan.app, name="plan", cls=plan.Plans, epilog="Example: custos plan labels --margin .02"
 )
-bench_app.command("plan", cls=Verb, help=BENCH_PLAN)(plan.labels)
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
     *(train, sweep, attack, compare, demo, grade, serve, judges, tasks, doctor),

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ValidationError
 from rich.progress import TextColumn
 
 from cli.shared.outputs import claim
-from cli.shared.tables import read_requests
+from cli.shared.tables import read_requests, with_only_task
 from cli.shared.verdicts import (
     OUT_SUFFIXES,
     JudgeTally,
@@ -171,13 +171,15 @@ class ShardSettings(BaseModel, frozen=True):
     """Settings that the verdicts on a shard depend on, beside its rows and the judge."""
 
     mapping: TableMapping
+    tasks: tuple[str, ...] = ()
+    """Tasks of the judge; if it has one, rows that name none are of it."""
     risk: float | None
     batch: int
 
     @property
     def key(self) -> str:
-        """Hash the settings."""
-        return digest(self.model_dump(mode="json"))
+        """Hash the settings; the tasks follow from the judge."""
+        return digest(self.model_dump(mode="json", exclude={"tasks"}))
 
 
 class ShardRecord(BaseModel, frozen=True):
@@ -460,7 +462,8 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
         folder = Path(name)
         source = fetch(shard.source, folder / "in")
         table = open_table(source, settings.mapping.text_format)
-        rows = functools.partial(read_requests, table, settings.mapping, settings.risk)
+        mapping = with_only_task(settings.mapping, table, settings.tasks)
+        rows = functools.partial(read_requests, table, mapping, settings.risk)
         kept = partial_file(folder / "verdicts")
         for _ in fill_verdicts(kept, grader, rows, batch=settings.batch):
             pass

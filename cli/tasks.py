@@ -30,10 +30,7 @@ Every row above works. Put such rows into a file, one on each line, and have the
 
 
 @with_groups
-def tasks(
-    name: Annotated[str | None, typer.Argument()] = None,
-    as_json: AsJson = False,
-) -> None:
+def tasks(name: Annotated[str | None, typer.Argument()] = None, as_json: AsJson = False) -> None:
     """Show what judges can be asked: every task with its labels and an input row that works.
 
     Example: custos tasks hieval-qs

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -41,41 +42,44 @@ FILES = {
 }
 
 
-def imported(tree: ast.AST, module: str) -> Iterator[str]:
-    """Names of the modules that import statements under a node ask for."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module} has a relative import"
-            source = node.module or ""
-            # What is imported may be a module of a package or a name in a module.
-            yield from (
-                f"{source}.{alias.name}" if f"{source}.{alias.name}" in FILES else source
-                for alias in node.names
+Import = ast.Import | ast.ImportFrom
+
+
+def imports(tree: ast.AST, is_run: bool = True) -> Iterator[tuple[Import, bool]]:
+    """Import statements under a node, and whether they run when the module is imported.
+
+    Those in functions do not, and those for types.
+    """
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Import):
+            yield node, is_run
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            is_later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+                isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
             )
+            yield from imports(node, is_run and not is_later)
 
 
-def at_import(tree: ast.Module) -> ast.Module:
-    """The statements that run when a module is imported: nothing in functions or for types."""
-
-    class Prune(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-            return None
-
-        def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-            return None
-
-        def visit_If(self, node: ast.If) -> ast.AST | None:
-            return None if ast.unparse(node.test).endswith("TYPE_CHECKING") else node
-
-    pruned = Prune().visit(tree)
-    assert isinstance(pruned, ast.Module)
-    return pruned
+def names_of(statement: Import) -> list[str]:
+    """Names of the modules that an import statement asks for."""
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    assert statement.level == 0, f"relative import: {ast.unparse(statement)}"
+    source = statement.module or ""
+    # What is imported may be a module of a package or a name in a module.
+    named = [f"{source}.{alias.name}" for alias in statement.names]
+    return [name if name in FILES else source for name in named]
 
 
-def parse(module: str) -> ast.Module:
-    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+@cache
+def imports_of(module: str) -> list[tuple[Import, bool]]:
+    return list(imports(ast.parse(FILES[module].read_text(encoding="utf-8"))))
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """Names of all modules that a module imports: for types and inside functions too."""
+    return frozenset(name for statement, _ in imports_of(module) for name in names_of(statement))
 
 
 def test_the_walk_sees_every_folder() -> None:
@@ -90,7 +94,7 @@ def test_imports_follow_the_table(folder: str) -> None:
         f"{module} imports {name}"
         for module in FILES
         if module.partition(".")[0] == folder
-        for name in imported(parse(module), module)
+        for name in imported(module)
         if name.partition(".")[0] in forbidden
     )
     assert crossed == []
@@ -99,7 +103,7 @@ def test_imports_follow_the_table(folder: str) -> None:
 def test_glue_imports_its_own_tool_and_no_other() -> None:
     for module in FILES:
         if module.startswith(f"{ROOM}."):
-            names = {name.partition(".")[0] for name in imported(parse(module), module)}
+            names = {name.partition(".")[0] for name in imported(module)}
             assert names & TOOLS <= {module.rpartition(".")[2]}, module
 
 
@@ -120,7 +124,7 @@ def import_graph() -> dict[str, set[str]]:
     """
     graph: dict[str, set[str]] = {}
     for module in FILES:
-        names = {name for name in imported(parse(module), module) if name in FILES}
+        names = set(imported(module) & FILES.keys())
         packages = {package for name in names for package in packages_of(name) if package in FILES}
         graph[module] = (names | packages - set(packages_of(module))) - {module}
     return graph
@@ -182,11 +186,12 @@ def library_imports() -> str:
     ours = {*ALLOWED, *sys.stdlib_module_names}
     return "\n".join(
         sorted(
-            ast.unparse(node)
-            for module in without_tools()
-            for node in ast.walk(at_import(parse(module)))
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            and not {name.partition(".")[0] for name in imported(node, module)} & ours
+            {
+                ast.unparse(statement)
+                for module in without_tools()
+                for statement, is_run in imports_of(module)
+                if is_run and not {name.partition(".")[0] for name in names_of(statement)} & ours
+            }
         )
     )
 

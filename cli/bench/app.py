@@ -15,7 +15,16 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.tournament import tournament
 from cli.shared.options import Items, JsonOut, Name, read_assignments, with_groups
-from cli.shared.outputs import OutFile, OutFolder, Verb, claim, claim_json, claim_text, output_file
+from cli.shared.outputs import (
+    OutFile,
+    OutFolder,
+    Verb,
+    claim,
+    claim_json,
+    claim_text,
+    output_file,
+    own,
+)
 from cli.shared.screen import interval_table, wide_console
 from judging import CustosError
 from judging.files.atomic import write_text
@@ -147,11 +156,7 @@ def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
 
 @with_groups
 def compare(
-    name: Name,
-    a: Path,
-    b: Path,
-    measure: str | None = None,
-    json_out: JsonOut = None,
+    name: Name, a: Path, b: Path, measure: str | None = None, json_out: JsonOut = None
 ) -> None:
     """Compare two graded files of one benchmark, on the items that both score.
 
@@ -215,10 +220,7 @@ def list_benchmarks() -> None:
 
 
 @with_groups
-def example(
-    name: Name,
-    out: OutFile,
-) -> None:
+def example(name: Name, out: OutFile) -> None:
     """Write a small valid file of responses to a benchmark, to see the shape of such files.
 
     We made the items and their responses; they are not from the benchmark. Put your own in their
@@ -247,10 +249,7 @@ def example(
 
 
 @with_groups
-def lal(
-    results: Annotated[Path, typer.Option()],
-    json_out: JsonOut = None,
-) -> None:
+def lal(results: Annotated[Path, typer.Option()], json_out: JsonOut = None) -> None:
     """Measure the logit advantage loss between the levels of TruthfulVQA, per set and on average.
 
     Example: custos bench lal --results logits.json --json lal.json
@@ -275,10 +274,7 @@ def lal(
 
 
 @with_groups
-def hmi(
-    items: Items,
-    out: OutFolder,
-) -> None:
+def hmi(items: Items, out: OutFolder) -> None:
     """Report CHARTOM's human misleadingness index (HMI) from people's answers to FACT questions.
 
     Items need human_answers, as custos prep construct collect writes them, or an hmi. The report
@@ -290,11 +286,12 @@ def hmi(
     Options:
         out: Write hmi.md, hmi.json and a picture to this folder.
     """
-    from benchmarks.chartom.item import HEADINGS, measure_hmi, pair_rows, write_hmi_report
+    from benchmarks.chartom.item import HEADINGS, PICTURE, measure_hmi, pair_rows, write_hmi_report
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location
 
-    claim(out, lambda out: True, names=("hmi.md", "hmi.json"), sources=[Path(items)])
+    is_own = own(("pair", "manipulation", "hmi"), "hmi.json")
+    claim(out, is_own, names=("hmi.md", "hmi.json", PICTURE), sources=[Path(items)])
     with error_location(Path(items)):
         charts = measure_hmi(get_benchmark("chartom").load(items, out / "images"))
     write_hmi_report(charts, out)

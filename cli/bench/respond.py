@@ -155,7 +155,7 @@ def respond(
             beside("manifest.json"),
             {
                 "benchmark": name,
-                "model": model or backbone,
+                "model": backbone or model,
                 "style": style,
                 "images": not no_image,
                 "wording": None if wording is None else str(wording),

@@ -21,7 +21,7 @@ from cli.shared.options import (
     command_line,
     with_groups,
 )
-from cli.shared.outputs import claim, output_folder
+from cli.shared.outputs import output_folder, spare
 from cli.shared.screen import check_skipped, job_bar, show_counts, show_skipped, show_spent
 from cli.shared.tables import AllowDropped, read_valid_requests
 from clients.messages import Decoding
@@ -78,11 +78,10 @@ class Asking(PriceOptions, RequestOptions):
         """
         prices = self.read()
         decoding = Decoding(temperature=temperature, max_tokens=max_tokens)
-        more: dict[str, Any] = {"source": source, "command": command_line()}
+        settings = source, command_line()
         with job_bar(prices) as show:
-            more["on_progress"] = show
             yield [
-                ModelWriter(self.server(url, model), decoding, prices, out, **more)
+                ModelWriter(self.server(url, model), decoding, prices, out, *settings, show)
                 for model, out in outs
             ]
 
@@ -91,7 +90,7 @@ def _read_rows(
     path: Path, row_type: type[RowT], out: Path, *, allow_dropped: bool
 ) -> tuple[list[RowT], dict[str, Any]]:
     """Read rows that a model writes about, and describe their file for the manifest."""
-    claim(out, lambda out: True, names=(ROWS,), sources=[path])
+    spare([path], out, [ROWS])
     bad_rows: list[str] = []
     rows = load_rows(path, row_type, bad_rows)
     check_skipped(path, bad_rows, allow_dropped=allow_dropped)
@@ -254,7 +253,7 @@ def critiques(
         show_reasons: Show the model people's scores and reasons too. In the paper it sees their
             label and the faults that they marked.
     """
-    claim(out, lambda out: True, names=(ROWS, CONVERSATIONS), sources=[source])
+    spare([source], out, [ROWS, CONVERSATIONS])
     bad_rows: list[str] = []
     task, pairs = get_task(PAIR_TASK), []
     for example in load_generic(source, bad_rows):

@@ -12,18 +12,13 @@ from rich.table import Table
 
 from cli.prep.asking import Rows
 from cli.shared.options import JsonOut, command_line, with_groups
-from cli.shared.outputs import OutFile, OutFolder, claim, claim_json, output_file, own
+from cli.shared.outputs import OutFile, OutFolder, claim, claim_json, output_file, own, spare
 from cli.shared.screen import show_counts, show_problems, wide_console
 from cli.shared.tables import divide_requests
 from data_prep.construction.charthal import count_cells, rows_to_check, write_benchmark
 from data_prep.construction.forms.base import FORMS, NO, YES, Form, Value
 from data_prep.construction.model_writer import REJECTS, ROWS, load_rows
-from data_prep.construction.responses import (
-    KEYS,
-    RIGHT_ANSWERS,
-    group_responses,
-    pair_responses,
-)
+from data_prep.construction.responses import KEYS, RIGHT_ANSWERS, group_responses, pair_responses
 from data_prep.construction.responses import screen as screen_rows
 from data_prep.construction.sheets import (
     Collected,
@@ -277,7 +272,7 @@ def collect(
     """
     form = FORMS.get(name)
     names = (ROWS, DISAGREEMENTS, REJECTS, AGREEMENT)
-    claim(out, lambda out: True, names=names, sources=[rows, *([gold] if gold else [])])
+    spare([rows, *([gold] if gold else [])], out, names)
     check_replaceable(out, names)
     collected = _bring_together(form, rows, sheets, third, gold, per_row)
     agreement = _agreement(form, collected, min_kappa, min_gold)
@@ -291,11 +286,9 @@ def collect(
         manifest.update(form=form.name, counts=collected.counts)
     table = Table("", "label", "n", "agreement", "kappa", "95 % interval")
     for entry, measured in agreement["entries"].items():
-        kappas = {"all": measured["kappa"], **measured["per_label"]}
+        kappas = {"all": measured["kappa"]}
         if len(measured["per_label"]) > 2:
-            kappas["mean"] = measured["mean_per_label"]
-        else:
-            kappas = {"all": measured["kappa"]}
+            kappas |= {**measured["per_label"], "mean": measured["mean_per_label"]}
         for label, kappa in kappas.items():
             is_first = label == "all"
             table.add_row(

@@ -56,10 +56,7 @@ Captions = Annotated[
 
 @with_groups
 def synthetic(
-    rows: MadeRows,
-    worlds: Literal["all", "open"] = "all",
-    *,
-    division: SplitOptions,
+    rows: MadeRows, worlds: Literal["all", "open"] = "all", *, division: SplitOptions
 ) -> None:
     """Make quick-scoring examples whose labels hold by construction.
 
@@ -159,10 +156,7 @@ def objective(rows: MadeRows, *, division: SplitOptions) -> None:
 
 @with_groups
 def criterion(
-    rows: MadeRows,
-    kinds: Literal["seen", "unseen"] = "seen",
-    *,
-    division: SplitOptions,
+    rows: MadeRows, kinds: Literal["seen", "unseen"] = "seen", *, division: SplitOptions
 ) -> None:
     """Make responses that meet a criterion or miss it, for task criterion.
 

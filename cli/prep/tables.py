@@ -18,11 +18,7 @@ from cli.shared.tables import (
     note_doubts,
     warn_of_open_modes,
 )
-from data_prep.splits.manifest import (
-    count_near_duplicate_clusters,
-    describe_file,
-    load_generic,
-)
+from data_prep.splits.manifest import count_near_duplicate_clusters, describe_file, load_generic
 from data_prep.splits.manifest import mix as mix_data_sets
 from data_prep.splits.splits import (
     PUBLISHED_TEST,

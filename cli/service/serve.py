@@ -184,11 +184,7 @@ def serve(
             share_cache=share_cache,
         )
         app = create_app(
-            service,
-            keys=keys,
-            aliases=models,
-            only_local=not allow_open,
-            log_contents=log_contents,
+            service, keys=keys, aliases=models, only_local=not allow_open, log_contents=log_contents
         )
         address = url(listener, "https" if tls else "http")
         if metrics_address:
@@ -225,12 +221,4 @@ def serve(
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
         logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
-        run(
-            app,
-            service,
-            listener,
-            load_all,
-            announce,
-            tls,
-            keys,
-        )
+        run(app, service, listener, load_all, announce, tls, keys)

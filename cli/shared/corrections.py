@@ -24,7 +24,7 @@ from cli.shared.review_file import (
 )
 from cli.shared.tables import read_requests
 from cli.shared.verdicts import cell_text
-from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value, with_nested_columns
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, with_nested_columns
 from data_prep.tables.labels import (
     in_own_words,
     in_three_levels,
@@ -42,13 +42,7 @@ from judging.files.atomic import atomic_path
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
 from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.parquet import named_columns
-from judging.files.records import (
-    decode_json,
-    key_of_rows,
-    read_json,
-    write_json,
-    write_records,
-)
+from judging.files.records import decode_json, key_of_rows, read_json, write_json, write_records
 from judging.files.values import as_text, is_empty
 from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record
 
@@ -288,11 +282,17 @@ def _format_of(path: Path, of_table: TextFormat) -> TextFormat:
 def _chance(cells: Mapping[str, Any], place: str) -> float | None:
     if (given := cells.get(SAMPLING_PROBABILITY)) is None:
         return None
-    with suppress(ValueError):
-        if 0 < (chance := float(str(given).replace(",", "."))) <= 1:
-            return chance
+    if (chance := _number(given)) is not None and 0 < chance <= 1:
+        return chance
     fault = f"'{given}' is no number above 0, up to 1"
     raise FieldError(SAMPLING_PROBABILITY, fault, place)
+
+
+def _number(cell: object) -> float | None:
+    """Read a number, also with a decimal comma; ``None`` if it is none."""
+    with suppress(ValueError):
+        return float(str(cell).replace(",", "."))
+    return None
 
 
 def _only(numbers: Collection[int]) -> int | None:
@@ -372,8 +372,11 @@ class MergedTable:
             request, pictures = rows.requests[number], row.get(columns["images"])
             if is_moved and not is_empty(pictures) and isinstance(request, JudgeRequest):
                 names, separator = request.images, mapping.separator or DEFAULT_SEPARATOR
-                is_list = isinstance(pictures, list)
-                cells[columns["images"]] = [*names] if is_list else joined(names, separator)
+                # Pictures whose bytes are in the table need no other name.
+                if isinstance(pictures, str):
+                    cells[columns["images"]] = joined(names, separator)
+                elif isinstance(pictures, list) and all(isinstance(p, str) for p in pictures):
+                    cells[columns["images"]] = [*names]
             if number in self.earlier_draw:
                 cells.pop(columns[SAMPLING_PROBABILITY])
             if given := self.corrections.by_row.get(number):
@@ -391,6 +394,8 @@ class MergedTable:
                 cells.pop(columns[name], None)
             cells[of_label] = first.written
         for name, value in first.fields.items():
+            if isinstance(value, str) and not self.rows.table.is_spreadsheet:
+                value = self._stored(name, value, first.place)
             cells[columns[name]] = value
         if number in self.corrections.chances:
             cells[columns[SAMPLING_PROBABILITY]] = self.corrections.chances[number]
@@ -406,6 +411,16 @@ class MergedTable:
         else:  # such rows have our fields alone
             cells["metadata"] = {**(cells.get("metadata") or {}), **told}
 
+    def _stored(self, name: str, text: str, place: str) -> object:
+        """Read a cell of a spreadsheet as what a table with types holds: a number or a list."""
+        if name == "tags":
+            return as_list(text, self.rows.mapping.separator or DEFAULT_SEPARATOR)
+        if name not in ("confidence", "score"):
+            return text
+        if (number := _number(text)) is None:
+            raise FieldError(name, f"'{text}' is no number", place)
+        return number
+
 
 def write_rows(
     out: Path, table: Table, mapping: TableMapping, rows: Iterable[dict[str, Any]]
@@ -413,12 +428,14 @@ def write_rows(
     """Write rows in the shape of the table that they are of: its kind, delimiter and types."""
     cells = list(rows)
     label = field_columns(mapping)[PERSONS_LABEL]
-    kinds = {type(row[label]) for row in cells if label in row} - {str}
+    kinds = {type(row[label]) for row in cells if label in row} - {str, type(None)}
     if len(kinds) == 1 and not table.is_csv:  # labels are numbers or truth values
         for row in cells:
             if isinstance(text := row.get(label), str):
                 with suppress(CustosError):  # of a text that is no such value
                     value = decode_json(text)
+                    if kinds == {float} and type(value) is int:  # as tables with gaps have them
+                        value = float(value)
                     row[label] = value if type(value) in kinds else text
     if table.is_parquet:
         _write_parquet(out, table.path, label, cells)

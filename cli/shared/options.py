@@ -165,8 +165,7 @@ ServerUrl = Annotated[
 ]
 Writer = Annotated[str, typer.Option(help="Have this model on the server write.")]
 Temperature = Annotated[
-    float | None,
-    typer.Option(min=0, help="Sampling temperature. Default: the server's own."),
+    float | None, typer.Option(min=0, help="Sampling temperature. Default: the server's own.")
 ]
 MaxTokens = Annotated[int, typer.Option(min=1, help="Stop a reply after this many tokens.")]
 KeyEnv = Annotated[

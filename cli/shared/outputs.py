@@ -176,7 +176,7 @@ def own(keys: Collection[str], report: str | None = None) -> Callable[[Path], bo
     """Make a test for an earlier output: whether it begins with a JSON object of these keys.
 
     The keys are those of every row of a JSONL file, or of the folder's file ``report``; an empty
-    ``report`` stands for a JSON document itself.
+    ``report`` stands for a JSON document itself. Of a list its first object counts.
     """
 
     def is_own(out: Path) -> bool:
@@ -185,9 +185,23 @@ def own(keys: Collection[str], report: str | None = None) -> Callable[[Path], bo
                 value = json.loads(file.readline() if report is None else file.read())
         except (OSError, ValueError, RecursionError):
             return False
+        value = value[0] if isinstance(value, list) and value else value
         return isinstance(value, dict) and value.keys() >= set(keys)
 
     return is_own
+
+
+def spare(
+    sources: Iterable[Path], out: Path, names: Collection[str] = (), option: str = "--out"
+) -> None:
+    """Refuse an output that would replace what the command reads; ``names`` as of :func:`claim`."""
+    written = {path.resolve() for path in [out / name for name in names] or [out]}
+    for source in sources:
+        if source.resolve() in written:
+            raise CustosError(
+                f"{option} '{out}': {source} lies there and would be replaced; "
+                f"name a new {'folder' if names else 'file'}"
+            )
 
 
 def claim(
@@ -202,18 +216,12 @@ def claim(
 
     An output is known by its content, so that nothing else has to lie beside it. What is empty may
     be replaced; without ``is_own`` nothing else may. ``names`` are the files that are written to a
-    folder ``out``, none for a file; ``sources`` are read and may not be among them.
+    folder ``out``, none for a file; ``sources`` as of :func:`spare`.
     """
-    written = [out / name for name in names] or [out]
-    for source in sources:
-        if source.resolve() in {path.resolve() for path in written}:
-            raise CustosError(
-                f"{option} '{out}': {source} lies there and would be replaced; "
-                f"name a new {'folder' if names else 'file'}"
-            )
+    spare(sources, out, names, option)
     existing = [
         path.name
-        for path in written
+        for path in [out / name for name in names] or [out]
         if path.exists() and not (path.is_file() and not path.stat().st_size)
     ]
     if not existing or (is_own is not None and is_own(out)):

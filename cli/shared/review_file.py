@@ -86,14 +86,10 @@ class ReviewRow:
     user_cells: Mapping[str, Any]
     """Cells of the user's other columns."""
     verdicts: Sequence[Verdict]
+    question: str
+    """What alike rows share: a group, the question or, without one, the response."""
     sampling_probability: float | None = None
     """Probability with which the row was drawn; ``None`` where rows were not drawn."""
-
-    @property
-    def question(self) -> str:
-        """Name what alike rows share: a group, the question or, without one, the response."""
-        fields = self.fields
-        return str(self.user_cells.get("group") or fields["question"] or fields.get("response"))
 
     @property
     def confidence(self) -> float:
@@ -194,7 +190,9 @@ def read_review_rows(
             taken = set(map(same_name, taken))
             others = {n: json_value(cell) for n, cell in cells.items() if same_name(n) not in taken}
             others |= request.metadata
-        yield ReviewRow(number, request, cells, fields, others, known)
+        group = cells.get(mapping.columns.get("group", "group"))
+        question = str(group or fields["question"] or fields.get("response"))
+        yield ReviewRow(number, request, cells, fields, others, known, question)
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:
             raise _too_many_verdicts(path, source)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.shared.options import command_line
-from cli.shared.outputs import claim, output_folder
+from cli.shared.outputs import output_folder, spare
 from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, read_verdicts
 from data_prep.splits.manifest import check_replaceable, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
@@ -34,8 +34,7 @@ SourceFile = Annotated[Path, typer.Option("--source", help="Read this file.")]
 Out = Annotated[
     Path,
     typer.Option(
-        callback=_in_own_folder,
-        help="Write the four JSONL files and manifest.json to this folder.",
+        callback=_in_own_folder, help="Write the four JSONL files and manifest.json to this folder."
     ),
 ]
 Seed = Annotated[
@@ -75,7 +74,7 @@ class SplitOptions:
 
     def keep(self, *sources: Path) -> None:
         """Refuse the folder if one of the four files would replace one that the command reads."""
-        claim(self.out, lambda out: True, names=FILES, sources=sources)
+        spare(sources, self.out, FILES)
 
     def divide(self, examples: Sequence[LabelledExample]) -> Splits:
         """Divide the examples into splits that share no question."""

@@ -112,24 +112,19 @@ class TableOptions:
         return parse_record(TableMapping, merged, "--map and --mapping")
 
 
-def with_task_of_judge(
-    mapping: TableMapping, source: Path | Table, judges: Sequence[str]
-) -> TableMapping:
-    """Read a table that names no task as rows of the only task that its judge was trained for.
-
-    With several tasks or judges, and for judges that were not trained or are behind an address, the
-    mapping stays as it is.
-    """
+def trained_tasks(judges: Sequence[str]) -> tuple[str, ...]:
+    """List the tasks that the only judge was trained for, if it lies here; none of several."""
     if len(judges) != 1:
-        return mapping
-    folder = run_folder(judges[0]) or run_folder(judges[0].partition("=")[2])
-    return with_only_task(mapping, source, read_card(folder).tasks) if folder else mapping
+        return ()
+    [judge] = judges
+    folder = run_folder(judge) or run_folder(judge.partition("=")[2] or judge)  # MODEL=RUN
+    return tuple(read_card(folder).tasks) if folder else ()
 
 
 def with_only_task(
     mapping: TableMapping, source: Path | Table, tasks: Collection[str]
 ) -> TableMapping:
-    """Read a table that names no task as rows of the one that is known otherwise, and say so."""
+    """Read a table that names no task as rows of the only one, if there is one, and say so."""
     [task] = tasks if len(tasks) == 1 else [DEFAULT_TASK]
     if mapping.task or task == DEFAULT_TASK or task not in task_names():
         return mapping

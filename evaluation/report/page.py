@@ -41,20 +41,30 @@ HEADLINES = {
 def write_page(
     report: Mapping[str, Any], disagreements: Sequence[Disagreement], source: str, folder: Path
 ) -> Path:
-    """Write ``report.html``, with the disagreements in their order; return its path."""
+    """Write ``report.html`` beside the pictures of ``write_report``; return its path."""
     path = folder / "report.html"
-    write_text(path, render_page(report, disagreements, source))
+    write_text(path, render_page(report, disagreements, source, folder))
     return path
 
 
 def render_page(
-    report: Mapping[str, Any], disagreements: Sequence[Disagreement], source: str
+    report: Mapping[str, Any],
+    disagreements: Sequence[Disagreement],
+    source: str,
+    drawn_in: Path | None = None,
 ) -> str:
-    """Render the page. Arguments as :func:`write_page`; at most ``MAX_ITEMS`` rows are shown."""
+    """Render the page with the first ``MAX_ITEMS`` disagreements, in their order.
+
+    Pictures that ``write_report`` drew in a folder are not drawn again.
+    """
     from evaluation.report import plots
 
-    def drawn(draw: Callable[..., None], part: Any, *more: Any) -> str | None:
-        return drawn_url(partial(draw, part, *more)) if part else None
+    def drawn(name: str, draw: Callable[..., None], part: Any, *more: Any) -> str | None:
+        if not part:
+            return None
+        if drawn_in and (file := drawn_in / f"{name}.png").is_file():
+            return _png_url(file)
+        return drawn_url(partial(draw, part, *more))
 
     shown = disagreements[:MAX_ITEMS]
     rates = {
@@ -70,16 +80,19 @@ def render_page(
             headlines=HEADLINES,
             metric_names=METRIC_NAMES,
             people_sentences=people_sentences(report),
-            people_picture=drawn(plots.draw_people, report["annotators"]),
+            people_picture=drawn("people", plots.draw_people, report["annotators"]),
             review_line=review_line(report),
             favour_lines=favour_lines(report["favour"]),
-            favour=drawn(plots.draw_favour, report["favour"]),
-            reliability=drawn(plots.draw_reliability, report["calibration"]),
+            favour=drawn("favour", plots.draw_favour, report["favour"]),
+            reliability=drawn("reliability", plots.draw_reliability, report["calibration"]),
             risk_coverage=drawn(
-                plots.draw_risk_coverage, report["risk_coverage"], report["abstention"]
+                "risk_coverage",
+                plots.draw_risk_coverage,
+                report["risk_coverage"],
+                report["abstention"],
             ),
-            rate_picture=drawn(plots.draw_rates, rates),
-            ranking=drawn(plots.draw_ranking, report["answerer_ranking"]),
+            rate_picture=drawn_url(partial(plots.draw_rates, rates)) if rates else None,
+            ranking=drawn("ranking", plots.draw_ranking, report["answerer_ranking"]),
             items=shown,
             num_items=len(disagreements),
             pairs=Counter(row.pair for row in shown),
@@ -107,7 +120,11 @@ def drawn_url(draw: Callable[[Path], None]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chart.png"
         draw(path)
-        return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+        return _png_url(path)
+
+
+def _png_url(path: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def thumbnails(sources: Iterable[str]) -> dict[str, str]:

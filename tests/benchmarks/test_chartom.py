@@ -330,6 +330,15 @@ def test_the_picture_has_a_bar_of_each_colour(report: Path) -> None:
     assert {(0, 114, 178), (213, 94, 0)} <= colours
 
 
+def test_a_report_replaces_an_earlier_one_alone(report: Path, tmp_path: Path) -> None:
+    again = ("hmi", "--items", report.parent / "items.json", "--out", tmp_path)
+    (tmp_path / "hmi.md").write_text("my notes")
+    assert "holds files of yours that would be replaced (hmi.md)" in run(*again).stderr
+    assert (tmp_path / "hmi.md").read_text() == "my notes"
+    (tmp_path / "hmi.json").write_bytes((report / "hmi.json").read_bytes())
+    assert run(*again).exit_code == 0
+
+
 ORIGINAL, MANIPULATED = ANSWERS["G7_Q1_1"], ANSWERS["G7_Q1_2"]
 """What 68 people answered about the dogs, on both charts of the pair (Table 2)."""
 

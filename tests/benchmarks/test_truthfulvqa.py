@@ -409,8 +409,10 @@ def test_the_command_writes_what_lal_reads(
     assert run(*local, "--max-tokens", "2").exit_code == 1  # the answers are not whole
     answered = JobResult(replies=_replies(), rejects=[], num_reused=0)
     monkeypatch.setattr(responses, "ask_backbone", lambda *args, **options: answered)
-    done = run(*local)
+    done = run(*local, "--model", "not-asked")
     assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "out.json.manifest.json").read_text())
+    assert manifest["model"] == tiny_folders("qwen2_5_vl")
     table = tmp_path / "lal.json"
     lal = run("lal", "--results", tmp_path / "out.json.logits.json", "--json", table)
     assert lal.exit_code == 0, lal.output

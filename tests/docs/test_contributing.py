@@ -129,15 +129,11 @@ print(json.dumps([found, wrong, words]))
 
 
 def test_a_field_is_read_as_it_is_annotated(changed: Path) -> None:
-    def printed(code: str) -> str:
-        command = [sys.executable, "-c", code, str(changed)]
-        ended = subprocess.run(command, cwd=changed, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
-    run_it = "import sys; from pathlib import Path; test_refused(Path(sys.argv[1]))"
-    printed(f"{TEST_OF_CHANGES.text}\n{run_it}")
-    found, wrong, words = json.loads(printed(FIELD_IN_EVERY_FORMAT))
+    code = f"{TEST_OF_CHANGES.text}\n{FIELD_IN_EVERY_FORMAT}\ntest_refused(folder)"
+    command = [sys.executable, "-c", code, str(changed)]
+    ended = subprocess.run(command, cwd=changed, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    found, wrong, words = json.loads(ended.stdout)
     expected = [[True, False, False], [True, "refused", True], ["refused", False, False]]
     assert found == dict.fromkeys((".csv", ".json", ".jsonl", ".parquet", ".xlsx"), expected)
     assert wrong == ["refused"]

@@ -3,6 +3,8 @@
 import csv
 import json
 import time
+from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ OPTIONS = [
     *("--labels", ",".join(f"{theirs}={ours}" for theirs, ours in WORDS.items())),
     *("--reference-mode", "all"),
 ]
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 ROWS: list[dict[str, Any]] = [
     {"Frage": "Nenne zwei Farben", "Lösung": "Rot;Gold", "Antwort": "Rot", "Urteil": "richtig"},
     {"Frage": "Nenne zwei Farben", "Lösung": "Rot;Gold", "Antwort": "Blau", "Urteil": "falsch"},
@@ -161,6 +166,55 @@ def test_rows_of_our_fields_alone_tell_of_a_correction_in_their_metadata(
     assert [each["label_before"] for each in told] == ["Wrong", "Wrong"]
     assert [each["corrected_by"] for each in told] == ["ben", "ben"]
     assert {name: told[1].get(name) for name in metadata or ()} == (metadata or {})
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("kind", [int, float])
+def test_labels_that_are_numbers_stay_numbers(
+    suffix: str, kind: Callable[[int], float], tmp_path: Path
+) -> None:
+    labels = (kind(1), kind(0), None, kind(1))
+    rows = [{**row, "Urteil": label} for row, label in zip(ROWS, labels, strict=True)]
+    table, out = write(tmp_path / f"antworten{suffix}", rows), tmp_path / f"out{suffix}"
+    done = write(tmp_path / "done.csv", [{**rows[0], "Urteil": 0}])
+    options = [*OPTIONS[:-4], "--labels", "1=Correct,0=Wrong", *OPTIONS[-2:]]
+    succeed("review", "--in", table, "--out", out, "--merge", done, *options)
+    stored = [row.get("Urteil") for _, row in read_rows(out)]
+    assert stored == [0, 0, None, 1]
+    assert {type(label) for label in stored} == {kind, type(None)}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_what_a_spreadsheet_says_beside_a_label_has_the_types_of_the_table(
+    suffix: str, tmp_path: Path
+) -> None:
+    rows = [{**row, "confidence": 0.5, "tags": ["kurz"]} for row in ROWS]
+    table, out = write(tmp_path / f"antworten{suffix}", rows), tmp_path / f"out{suffix}"
+    for confidence, status in (("0,75", 0), ("hoch", 2)):
+        said = {**ROWS[0], "Urteil": "falsch", "confidence": confidence, "tags": "frech; lang"}
+        done = write(tmp_path / "done.csv", [said])
+        out.unlink(missing_ok=True)
+        result = custos("review", "--in", table, "--out", out, "--merge", done, *OPTIONS)
+        assert result.exit_code == status, result.output
+        assert out.exists() == (not status)
+        if not status:
+            [row, *_] = [row for _, row in read_rows(out)]
+            assert (row["confidence"], row["tags"]) == (0.75, ["frech", "lang"])
+    assert f"{done} row 1" in result.stderr and "confidence" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "picture", [PNG, {"bytes": PNG, "path": "a.png"}, [{"bytes": PNG, "path": "a.png"}], "a.png"]
+)
+def test_pictures_are_found_from_another_folder(picture: object, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "new").mkdir()
+    rows = [{**row, "images": picture} for row in ROWS]
+    table, out = write(tmp_path / "antworten.parquet", rows), tmp_path / "new" / "out.parquet"
+    done = fill(review(table), {1: "falsch"})
+    succeed("review", "--in", table, "--out", out, "--merge", done, *OPTIONS)
+    stored = [row["images"] for _, row in read_rows(out)]
+    assert stored == [str(tmp_path / "a.png") if picture == "a.png" else picture] * len(ROWS)
 
 
 def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from cli.shared.tables import trained_tasks
 from judging.judge import Judge
 from judging.judge.card import JudgeCard, instruction_hash
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from tests.cli.made_up import custos, read_csv, read_lines, succeed, write_csv, write_lines
+from tests.cli.shards.test_run import PoolHere
 from tests.judging.tasks.made_up import Grounded, declare
 from tests.serve.made_up import FakeJudge
 
@@ -76,6 +78,25 @@ def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Pa
     files = ("--data", table, "--out", tmp_path / "report")
     measured = succeed("eval", run_folder, *files, "--no-zero-shot", *MEANINGS)
     assert f"{WORDS[1]} 0.500" in measured.stdout
+
+
+def test_shards_without_a_task_are_of_the_judge_s(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.shards.RayPool", PoolHere)
+    write_lines(tmp_path / "in.jsonl", rows())
+    files = ("--in", f"{tmp_path}/i*.jsonl", "--out", f"{tmp_path}/*.csv")
+    done = succeed("grade", "--ray", "local", "--judge", run_folder, *files)
+    assert "12 rows graded (12 scored)" in done.stdout
+    assert {row["rubric"] for row in read_csv(tmp_path / "in.csv")} == {"grounded/plain"}
+
+
+def test_another_judge_is_not_of_the_folder_it_is_named_in(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run_folder)
+    assert trained_tasks(["."]) == trained_tasks(["m=."]) == ("grounded",)
+    assert trained_tasks([]) == trained_tasks(["embedded"]) == trained_tasks([".", "."]) == ()
 
 
 def test_the_advice_on_foreign_words_is_by_place(run_folder: Path, tmp_path: Path) -> None:

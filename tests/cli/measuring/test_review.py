@@ -318,8 +318,8 @@ def labelled(path: Path, truth: dict[str, str], first: int | None = None) -> Pat
     return out
 
 
-def estimate(source: Path, files: Path, path: Path) -> Any:
-    return custos("review", files, "--in", source, "--estimate", path, *OPTIONS)
+def estimate(source: Path, files: Path, path: Path, *options: str) -> Any:
+    return custos("review", files, "--in", source, "--estimate", path, *OPTIONS, *options)
 
 
 def figures(output: str) -> dict[str, list[float]]:
@@ -399,18 +399,22 @@ def test_a_row_that_is_labelled_twice_or_without_its_chance_is_named(
     assert estimate(source, files, done).exit_code == 0
 
 
+@pytest.mark.parametrize("column", ["group", "topic"])
 def test_the_share_as_judged_is_one_figure(
-    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
+    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path, column: str
 ) -> None:
     """Rows of a group count together in what is printed of all rows, and in what is estimated."""
     source, files, truth = graded
     rows = cells(source)
     for number, row in enumerate(rows):
-        row["group"] = str(number // 20)
+        row[column] = str(number // 20)
     write_csv(source, rows)
+    mapped = ("--map", f"group={column}")
     rubric = {"rubric": "hieval-qs/plain/any"}
     write_lines(files, [verdict | rubric for verdict in read_lines(files)])
-    drawn = review(source, tmp_path / "review.csv", files, "--rows", "50")
+    drawn = review(source, tmp_path / "review.csv", files, "--rows", "50", *mapped)
     as_judged = re.findall(r"[\d.]+", drawn.stdout.partition("as judged")[2])[:3]
-    shown = figures(estimate(source, files, labelled(tmp_path / "review.csv", truth)).stdout)
+    output = estimate(source, files, labelled(tmp_path / "review.csv", truth), *mapped).stdout
+    assert "of 400 rows on 20 questions" in output
+    shown = figures(output)
     assert shown["Correct"][-3:] == [float(figure) for figure in as_judged]

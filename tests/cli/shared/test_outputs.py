@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from cli import grade
 from cli.main import app
-from cli.shared.outputs import Verb, claim, own
+from cli.shared.outputs import Verb, claim, own, spare
 from cli.shared.screen import in_columns, job_bar, show_problems, show_skipped
 from clients.chat import JobProgress, Prices, Usage
 from judging.errors import CustosError
@@ -325,7 +325,7 @@ def test_only_what_the_same_command_wrote_is_claimed(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match="exists already"):
         claim(rows)
     with pytest.raises(CustosError, match="notes.md lies there"):
-        claim(folder, lambda out: True, names=("notes.md",), sources=[folder / "notes.md"])
+        spare([folder / "notes.md"], folder, ["notes.md"])
 
 
 def test_cells_stand_below_each_other_without_trailing_blanks() -> None:

@@ -52,20 +52,36 @@ def _fails(folder: Path, *arguments: str) -> str:
     return done.stderr
 
 
+def _write_rows(folder: Path, backbone: str) -> Path:
+    """Write 40 labelled rows and a recipe that has no data of its own yet."""
+    rows = [example(i, question=f"Which river {i // 2}?") for i in range(40)]
+    write_split(folder / "rows.jsonl", rows)
+    values = {**recipe(Path("runs/tiny"), backbone).model_dump(mode="json"), "method": "focal"}
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def folder(small: str, tmp_path: Path) -> Path:
-    """A folder with 40 labelled rows and a recipe that has no data of its own yet."""
-    rows = [example(i, question=f"Which river {i // 2}?") for i in range(40)]
-    write_split(tmp_path / "rows.jsonl", rows)
-    values = {**recipe(Path("runs/tiny"), small).model_dump(mode="json"), "method": "focal"}
-    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    return tmp_path
+    return _write_rows(tmp_path, small)
 
 
-def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
-    done = _run(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
+@pytest.fixture(scope="module")
+def trained(
+    small: str, tmp_path_factory: pytest.TempPathFactory, _forking_programs: Path
+) -> tuple[Path, str]:
+    """A folder as such, with a run in ``mine``; and what that printed."""
+    folder = _write_rows(tmp_path_factory.mktemp("trained"), small)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", str(_forking_programs / "python"))
+        done = _run(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
     assert done.returncode == 0, done.stderr
-    first, *_ = done.stdout.splitlines()
+    return folder, done.stdout
+
+
+def test_one_file_becomes_a_judge_with_a_report(trained: tuple[Path, str]) -> None:
+    folder, printed = trained
+    first, *_ = printed.splitlines()
     assert first.startswith("rows: ")
     assert first.endswith("(val, cal, test divided off train by question), in mine/data")
     manifest = json.loads((folder / "mine" / "data" / "manifest.json").read_text(encoding="utf-8"))
@@ -107,25 +123,24 @@ def test_tables_with_mappings_of_their_own_are_added(folder: Path) -> None:
     assert [given[f"more-{n}"] for n in (1, 2, 3)] == ["Wrong", "Correct", "Correct"]
 
 
-def test_a_run_goes_on_from_another_and_is_compared_with_it(folder: Path) -> None:
+def test_a_run_goes_on_from_another_and_is_compared_with_it(trained: tuple[Path, str]) -> None:
     """The questions that were held out stay so, with corrected labels; the old judge stays."""
-    first = ("tiny.yaml", "--train", "rows.jsonl", "--out", "old", "optim.epochs=1")
-    assert _run(folder, *first).returncode == 0
-    old = [row for _, row in read_records(folder / "old/data/test.jsonl", LabelledExample)]
+    folder, _ = trained
+    old = [row for _, row in read_records(folder / "mine/data/test.jsonl", LabelledExample)]
     wrong = old[0].model_copy(update={"label": "Wrong" if old[0].label == "Correct" else "Correct"})
     write_split(
         folder / "more.jsonl", [wrong, *(example(i, question=f"Lake {i}?") for i in (1, 2))]
     )
-    more = ("--train", "rows.jsonl", "--train", "more.jsonl", "--from", "old", "--out", "new")
+    more = ("--train", "rows.jsonl", "--train", "more.jsonl", "--from", "mine", "--out", "new")
     done = _run(folder, *more)
     assert done.returncode == 3, done.stderr
     held = [row for _, row in read_records(folder / "new/data/test.jsonl", LabelledExample)]
     assert {row.question for row in held} == {row.question for row in old}
     assert wrong.label in {row.label for row in held if row.responses == wrong.responses}
     resolved = yaml.safe_load((folder / "new/recipe.yaml").read_text(encoding="utf-8"))
-    assert (resolved["adapter"]["init"], resolved["optim"]["epochs"]) == ("old", 1)
+    assert (resolved["adapter"]["init"], resolved["optim"]["epochs"]) == ("mine", 1)
     decision = json.loads((folder / "new/comparison.json").read_text(encoding="utf-8"))
-    assert (decision["judge"], decision["outcome"]) == ("old", "not enough rows")
+    assert (decision["judge"], decision["outcome"]) == ("mine", "not enough rows")
     assert decision["accuracy"]["n"] == len(held)
     before, after = (
         [verdict.label for _, verdict in read_records(folder / "new/compared" / name, Verdict)]
@@ -136,12 +151,12 @@ def test_a_run_goes_on_from_another_and_is_compared_with_it(folder: Path) -> Non
         for labels in (before, after)
     ]
     assert [decision["accuracy"][name]["value"] for name in ("second", "first")] == rates
-    assert "judge to use: old" in done.stdout
+    assert "judge to use: mine" in done.stdout
     lenient = _run(folder, *more, "--margin", "1")
     assert lenient.returncode == 0, lenient.stdout
-    for options, words in (((*more[:6],), "--out"), ((*more[:6], "--out", "old"), "--out")):
+    for options, words in (((*more[:6],), "--out"), ((*more[:6], "--out", "mine"), "--out")):
         assert words in _fails(folder, *options)
-    assert "rows to go on with" in _fails(folder, "--from", "old", "--out", "third")
+    assert "rows to go on with" in _fails(folder, "--from", "mine", "--out", "third")
     for key in ("data.test=null", "data.test=rows.jsonl"):  # before the run, and not at its end
         assert "--test" in _fails(folder, *more[:6], "--out", "third", key)
     assert not (folder / "third").exists()

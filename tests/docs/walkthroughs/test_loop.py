@@ -32,8 +32,8 @@ def label(folder: Path) -> int:
 
 @pytest.mark.usefixtures("forking_python")
 def test_every_command_of_the_page(small: str, tmp_path: Path) -> None:
-    """As it stands, but for the model."""
-    fresh = f"custos train hieval-qs backbone={small} adapter.init=null"
+    """As it stands, but for the model and the length of training."""
+    fresh = f"custos train hieval-qs backbone={small} adapter.init=null optim.max_steps=2"
     num_new, outputs = 0, {}
     for block in blocks(PAGE):
         if block.title:
