@@ -12,7 +12,13 @@ from cli.shared.measuring import Batch, KeptMeasurement, RetryFailed, read_examp
 from cli.shared.options import RivalOptions, command_line, read_assignments, with_groups
 from cli.shared.outputs import OutFolder, claim, own
 from cli.shared.screen import in_columns
-from cli.shared.tables import TABLE_FORMATS, file_digest, read_valid_requests
+from cli.shared.tables import (
+    TABLE_FORMATS,
+    file_digest,
+    read_valid_requests,
+    trained_tasks,
+    with_only_task,
+)
 from data_prep.tables.mapping import TableMapping
 from evaluation.report.text import number, with_interval
 from judging.errors import CustosError
@@ -149,10 +155,10 @@ def card(
     claim(out, is_own, names=(JSON, MARKDOWN))
     read_readme(out)  # One that cannot be read is an error now, not after the grading.
     known_attacks = Attacks.load(attacks) if attacks else None
-    examples = {
-        name: read_examples(file, TableMapping(), limit=limit, seed=seed, check_pictures=True)
-        for name, file in files.items()
-    }
+    tasks, examples = trained_tasks([run]), {}
+    for name, file in files.items():
+        in_table = with_only_task(TableMapping(), file, tasks)
+        examples[name] = read_examples(file, in_table, limit=limit, seed=seed, check_pictures=True)
     hashes = {name: file_digest(file) for name, file in files.items()}
     loaded = Judge.load(run)
     measured: dict[str, Measured] = {}

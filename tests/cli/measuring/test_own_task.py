@@ -1,5 +1,6 @@
 """A judge of one task of one's own: a table need not name the task, and all its labels count."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,11 @@ def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Pa
     files = ("--data", table, "--out", tmp_path / "report")
     measured = succeed("eval", run_folder, *files, "--no-zero-shot", *MEANINGS)
     assert f"{WORDS[1]} 0.500" in measured.stdout
+    plain = write_lines(tmp_path / "ours.jsonl", [{**row, "label": LABELS[0]} for row in rows()])
+    files = ("--data", f"ours={plain}", "--out", tmp_path / "card")
+    succeed("card", run_folder, *files, "--no-zero-shot")
+    [part] = json.loads((tmp_path / "card" / "reliability.json").read_text())["data"].values()
+    assert part["n"] == 12
 
 
 def test_shards_without_a_task_are_of_the_judge_s(
