@@ -115,7 +115,7 @@ class RowsOfTable:
             self.cells[number] = row
             named = with_nested_columns(row, mapping.columns.values())
             self._by_hash[content_hash(request, named)][number] = None
-            if not is_empty(row.get(id_column)):
+            if not is_empty(named.get(id_column)):
                 self._by_id[plain_id(request.id)][number] = None
 
     def places(self, key: str, row_id: str = "", content: str = "") -> tuple[int, ...]:
@@ -205,7 +205,9 @@ class RowsOfTable:
 def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[Correction]:
     """Yield the rows of a file with corrections; names of columns are the table's, or ours."""
     table = open_table(path, _format_of(path, mapping.text_format))
-    columns = {c for _, row in table.rows() if isinstance(row, dict) for c in row}
+    parts = mapping.columns.values()
+    rows = [(number, with_nested_columns(row, parts)) for number, row in table.rows()]
+    columns = {c for _, row in rows if isinstance(row, dict) for c in row}
     if table.is_spreadsheet:
         columns |= set(table.sheet.columns)
     there = {name: column for name, column in mapping.columns.items() if column in columns}
@@ -213,10 +215,10 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[Correction]:
     names = field_columns(mapping)
     parsed: Iterator[tuple[int, LabelledExample | BadRow | None]]
     if ROW_KEY in columns:
-        parsed = ((number, None) for number, _ in table.rows())
+        parsed = ((number, None) for number, _ in rows)
     else:
         parsed = parse_table(table, LabelledExample, mapping)
-    for (number, row), (_, example) in zip(table.rows(), parsed, strict=True):
+    for (number, row), (_, example) in zip(rows, parsed, strict=True):
         if isinstance(row, CustosError):
             raise row
         if not isinstance(row, dict):
@@ -388,10 +390,12 @@ class MergedTable:
     ) -> None:
         columns = field_columns(self.rows.mapping)
         of_label, first = columns[PERSONS_LABEL], given[0]
-        before = cell_text(cells.get(of_label))
+        named = with_nested_columns(cells, columns.values())
+        before = cell_text(named.get(of_label))
         if number in self.changed:
-            for name in _OF_OLD_LABEL:
-                cells.pop(columns[name], None)
+            for column in (columns[name] for name in _OF_OLD_LABEL):
+                if column in named:  # an empty text is read in place of a part of a nested cell
+                    cells[column] = None if column in cells else ""
             cells[of_label] = first.written
         for name, value in first.fields.items():
             if isinstance(value, str) and not self.rows.table.is_spreadsheet:

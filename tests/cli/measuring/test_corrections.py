@@ -417,6 +417,37 @@ def test_the_error_type_of_the_label_before_goes_with_it(tmp_path: Path) -> None
     assert read[0].metadata["label_before"] == "Wrong; Other", "our fields alone are keys"
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_labels_in_nested_cells_are_corrected_with_what_was_said_of_them(
+    suffix: str, tmp_path: Path
+) -> None:
+    rows = [
+        {"meta": {"id": f"x{n}"}, "question": f"{n}?", "references": ["x"], "response": "y"}
+        | {"task": "hieval-ea", "human": {"label": "Wrong", "type": "Other"}}
+        for n in range(2)
+    ]
+    parts = {"id": "meta.id", "label": "human.label", "error_type": "human.type"}
+    options = [word for ours, part in parts.items() for word in ("--map", f"{ours}={part}")]
+    table, out = tmp_path / f"rows{suffix}", tmp_path / f"out{suffix}"
+    done = write_lines(tmp_path / "done.jsonl", [rows[0] | {"human": {"label": "Correct"}}])
+    if suffix == ".jsonl":
+        write_lines(table, rows)
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), table)
+    succeed("review", "--merge", done, "--in", table, "--out", out, *options)
+    read = [row for _, row in read_table(out, LabelledExample, TableMapping(columns=parts))]
+    assert [row.label for row in read] == ["Correct", "Wrong; Other"]
+    assert read[0].metadata["label_before"] == "Wrong"
+
+
+def test_a_table_is_read_also_without_its_last_error_type(tmp_path: Path) -> None:
+    row = {"question": "?", "references": ["x"], "response": "y", "task": "hieval-ea"}
+    table = write_lines(tmp_path / "rows.jsonl", [row | {"label": "Wrong", "kind": "Other"}])
+    done = write_lines(tmp_path / "done.jsonl", [row | {"label": "Correct"}])
+    words = ("--merge", done, "--in", table, "--out", tmp_path / "out.jsonl")
+    succeed("review", *words, "--map", "error_type=kind")
+
+
 def test_probabilities_of_one_draw_stay_and_those_of_another_are_emptied(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     file = review(table, "--rows", "3")
