@@ -32,7 +32,7 @@ from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.intervals import number_clusters
 from judging.errors import CustosError, system_errors_at
 from judging.files.csv_rows import open_spreadsheet, write_spreadsheet
-from judging.files.records import read_records
+from judging.files.records import decode_json, read_records
 from judging.files.values import as_text, is_empty
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Verdict, label_of
@@ -384,12 +384,13 @@ def read_by_row(path: Path, source: Path | str, mapping: TableMapping) -> dict[i
     verdicts: dict[int, Verdict] = {}
     if path.suffix in TABLE_SUFFIXES:
         rows = open_table(source, mapping.text_format).rows()
+        column = mapping.columns.get("id", "id")
         for cells, verdict in read_verdict_table(path):
             row, _ = next(rows, (None, None))
             if row is None:
                 raise _too_many_verdicts(path, source)
-            text = str(as_text(cells.get(mapping.columns.get("id", "id"), "")))
-            verdicts[row] = verdict.model_copy(update={"id": text or str(row), "row": row})
+            row_id = _id_in(cells, column) or str(row)
+            verdicts[row] = verdict.model_copy(update={"id": row_id, "row": row})
         return verdicts
     if path.suffix != ".jsonl":
         kinds = ", ".join((".jsonl", *TABLE_SUFFIXES))
@@ -401,6 +402,16 @@ def read_by_row(path: Path, source: Path | str, mapping: TableMapping) -> dict[i
             raise CustosError(f"{path} row {number}: a second verdict on row {verdict.row}")
         verdicts[verdict.row] = verdict
     return verdicts
+
+
+def _id_in(cells: Mapping[str, Any], column: str) -> str:
+    """Look up the id in a row of verdicts, which may hold nested cells as JSON."""
+    parsed = dict(cells)
+    for name, cell in cells.items():
+        if isinstance(cell, str) and column.startswith(f"{name}."):
+            with suppress(CustosError):  # of a text that is none
+                parsed[name] = decode_json(cell)
+    return str(as_text(with_nested_columns(parsed, (column,)).get(column, "")))
 
 
 def joined(texts: Sequence[str], separator: str) -> str:

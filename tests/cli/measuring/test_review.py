@@ -247,6 +247,18 @@ def test_every_kind_of_file_that_grade_writes_is_read(
     assert ("no verdict on row 4" in result.stderr) == (ids is not None)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_verdicts_are_found_by_an_id_in_a_nested_cell(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
+    row = {"meta": {"id": "x"}, "question": "Q?", "references": ["Paris"], "response": "Paris"}
+    table, graded = write_lines(tmp_path / "rows.jsonl", [row]), tmp_path / f"graded{suffix}"
+    words = ("--in", table, "--map", "id=meta.id", "--out")
+    succeed("grade", "--judge", "j", *words, graded)
+    succeed("review", graded, *words, tmp_path / "review.csv")
+
+
 def test_verdicts_on_more_rows_than_the_table_has_are_refused(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
