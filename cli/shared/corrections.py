@@ -112,8 +112,9 @@ class RowsOfTable:
                 fault = CustosError(f"{self.table.location(number)}: expected an object")
                 self.faults.append(row if isinstance(row, CustosError) else fault)
                 row = {}
-            self.cells[number] = row
             named = with_nested_columns(row, mapping.columns.values())
+            # Names of columns are spelt as in the mapping; a spreadsheet has no nested cells.
+            self.cells[number] = named if self.table.is_spreadsheet else row
             self._by_hash[content_hash(request, named)][number] = None
             if not is_empty(named.get(id_column)):
                 self._by_id[plain_id(request.id)][number] = None
@@ -209,7 +210,7 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[Correction]:
     rows = [(number, with_nested_columns(row, parts)) for number, row in table.rows()]
     columns = {c for _, row in rows if isinstance(row, dict) for c in row}
     if table.is_spreadsheet:
-        columns |= set(table.sheet.columns)
+        columns |= set(table.columns(parts))
     there = {name: column for name, column in mapping.columns.items() if column in columns}
     mapping = mapping.model_copy(update={"columns": there})
     names = field_columns(mapping)
@@ -448,7 +449,8 @@ def write_rows(
         is_array = isinstance(content, list)
         write_json(out, cells if is_array else {**content, key_of_rows(table.path, content): cells})
     elif table.is_spreadsheet:
-        columns = list(dict.fromkeys([*table.sheet.columns, *(n for row in cells for n in row)]))
+        stored = table.columns(mapping.columns.values())
+        columns = list(dict.fromkeys([*stored, *(n for row in cells for n in row)]))
         texts = ([cell_text(row.get(name)) for name in columns] for row in cells)
         write_spreadsheet(out, columns, texts, table.delimiter)
     else:

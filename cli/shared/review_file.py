@@ -291,7 +291,7 @@ def write_review_file(
     of_chance = column_of[SAMPLING_PROBABILITY]
     ours_of_round = (of_chance, *_OF_A_ROUND)
     if table.is_spreadsheet:
-        columns = list(table.sheet.columns)
+        columns = list(table.columns(mapping.columns.values()))
     else:  # Parts of nested cells that are mapped take the cells' place.
         parts = tuple(mapping.columns.values())
         names = dict.fromkeys(name for row in rows for name in row.table_cells)

@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -415,6 +416,17 @@ def test_the_error_type_of_the_label_before_goes_with_it(tmp_path: Path) -> None
         ("Wrong; Other", "So."),
     ]
     assert read[0].metadata["label_before"] == "Wrong; Other", "our fields alone are keys"
+
+
+def test_a_column_may_be_spelt_in_another_form_of_unicode(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.csv", ROWS)
+    table.write_text(normalize("NFD", table.read_text(encoding="utf-8")), encoding="utf-8")
+    file = review(table)
+    shown = [row for _, row in CsvFile(file).rows() if isinstance(row, dict)]
+    assert all(row.get("Lösung") for row in shown)
+    result, out = merge(table, fill(file, {1: "falsch"}))
+    assert result.exit_code == 0, result.stderr
+    assert CsvFile(out).columns.count("Lösung") == 1 and labels(out)[0] == "Wrong"
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
