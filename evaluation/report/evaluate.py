@@ -207,7 +207,8 @@ def write_disagreements(
     """Write ``disagreements.csv``, with the caller's own columns at the end.
 
     Columns that no row fills are left out. A column of the caller that is called like one of ours
-    gets the name ``metadata.NAME``.
+    gets the name ``metadata.NAME``, and one of ours ``custos_NAME`` if the caller's mapping takes
+    its name for another field.
     """
     people = dict.fromkeys(name for row in disagreements for name in row.example.annotator_labels)
     ours = [_our_cells(row, people, shape) for row in disagreements]
@@ -220,7 +221,10 @@ def write_disagreements(
         if name in always or any(cells[name] not in (None, "") for cells in ours)
     ]
     theirs = list(dict.fromkeys(name for row in disagreements for name in row.example.metadata))
-    header = [shape.columns.get(name, name) for name in columns]
+    taken = {shape.columns[name] for name in columns if name in shape.columns}
+    header = [
+        shape.columns.get(name, f"custos_{name}" if name in taken else name) for name in columns
+    ]
     for name in theirs:
         own = shape.columns.get(f"metadata.{name}", name)
         header.append(f"metadata.{name}" if own in header else own)

@@ -403,3 +403,12 @@ def test_disagreements_are_in_the_words_and_columns_of_their_table(tmp_path: Pat
     assert (again.label, again.references, again.metadata["answerer"]) == (
         ("Wrong", row.references, "alpha")
     )
+
+
+def test_no_column_of_disagreements_takes_the_name_of_a_mapped_one(tmp_path: Path) -> None:
+    verdict = scored("Correct", id="0").model_copy(update={"judge_name": "qs"})
+    shape = OwnShape({"label": "judge"})
+    write_disagreements(tmp_path, find_disagreements([example("Wrong", id="0")], [verdict]), shape)
+    with (tmp_path / FILE).open(encoding="utf-8-sig", newline="") as file:
+        header, written = csv.reader(file)
+    assert header.count("judge") == 1 and written[header.index("judge")] == "Wrong"
