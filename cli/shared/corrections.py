@@ -394,7 +394,7 @@ class MergedTable:
         named = with_nested_columns(cells, columns.values())
         before = cell_text(named.get(of_label))
         if number in self.changed:
-            for column in (columns[name] for name in _OF_OLD_LABEL):
+            for column in (columns[name] for name in _OF_OLD_LABEL if name in columns):
                 if column in named:  # an empty text is read in place of a part of a nested cell
                     cells[column] = None if column in cells else ""
             cells[of_label] = first.written

@@ -121,7 +121,8 @@ class TableReader(Generic[RequestT]):
     """Reader of the records of one table.
 
     A column fills the fields that the mapping gives it, and the field of its own name unless
-    another column is mapped to that. The other columns of an open table go to ``metadata``.
+    another column is mapped to that, or it holds the labels: ``--map label=score``. The other
+    columns of an open table go to ``metadata``.
 
     The columns of an open table are checked before its rows are read, unless the caller picks the
     cells of mapped columns from every row. Raise ``CustosError`` if a column that is mapped is
@@ -435,9 +436,9 @@ class TableReader(Generic[RequestT]):
     def _fills_field(self, column: str) -> bool:
         """Tell whether a column fills the field of its own name."""
         is_taken = column in self.mapped or column in self._other_responses
-        is_metadata = self.mapped.get(METADATA + column) == column
+        is_other = column in (self.mapped.get("label"), self.mapped.get(METADATA + column))
         is_named = column in TABLE_FIELDS or column.startswith(PERSON)
-        return is_named and not is_taken and not is_metadata
+        return is_named and not is_taken and not is_other
 
     def _unused(self, columns: Collection[str]) -> list[str]:
         """List the columns that fill no field; a mapped ``a.b`` uses the column ``a`` too."""

@@ -22,7 +22,7 @@ from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_rows
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from tests.cli.made_up import custos, succeed, write_lines
+from tests.cli.made_up import custos, succeed, write_csv, write_lines
 
 WORDS = {"richtig": "Correct", "korrekt": "Correct", "teils": "Partial", "falsch": "Wrong"}
 COLUMNS = {"question": "Frage", "references": "Lösung", "response": "Antwort", "label": "Urteil"}
@@ -458,6 +458,16 @@ def test_a_table_is_read_also_without_its_last_error_type(tmp_path: Path) -> Non
     done = write_lines(tmp_path / "done.jsonl", [row | {"label": "Correct"}])
     words = ("--merge", done, "--in", table, "--out", tmp_path / "out.jsonl")
     succeed("review", *words, "--map", "error_type=kind")
+
+
+def test_a_column_of_labels_may_be_called_as_another_field(tmp_path: Path) -> None:
+    row = {"question": "?", "references": "x", "response": "y", "score": "Wrong"}
+    table = write_csv(tmp_path / "rows.csv", [row])
+    done = write_lines(tmp_path / "done.jsonl", [row | {"score": "Correct"}])
+    words = ("--merge", done, "--in", table, "--out", tmp_path / "out.csv")
+    succeed("review", *words, "--map", "label=score")
+    [(_, corrected)] = read_rows(tmp_path / "out.csv")
+    assert corrected["score"] == "Correct"
 
 
 def test_probabilities_of_one_draw_stay_and_those_of_another_are_emptied(tmp_path: Path) -> None:

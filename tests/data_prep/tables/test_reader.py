@@ -365,6 +365,13 @@ def test_cells_that_hold_no_labels_of_people(tmp_path: Path, given: Any) -> None
     assert error.value.field.startswith("annotator_labels")
 
 
+def test_a_column_of_labels_fills_no_field_of_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("question,references,response,score\n?,x,x,right\n")
+    mapping = TableMapping(columns={"label": "score"}, labels={"right": "Correct"})
+    [(_, row)] = read_examples(tmp_path / "rows.csv", mapping)
+    assert (row.label, row.score) == ("Correct", None)
+
+
 def test_an_unknown_label_names_the_column(tmp_path: Path) -> None:
     path = save(tmp_path / "rows.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
     with pytest.raises(UnknownLabel) as error:
