@@ -191,7 +191,8 @@ def read_review_rows(
             others = {n: json_value(cell) for n, cell in cells.items() if same_name(n) not in taken}
             others |= request.metadata
         group = cells.get(mapping.columns.get("group", "group"))
-        question = str(group or fields["question"] or fields.get("response"))
+        asked = fields["question"] or fields.get("response")
+        question = str(asked if is_empty(group) else group)
         yield ReviewRow(number, request, cells, fields, others, known, question)
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:

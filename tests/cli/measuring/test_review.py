@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cli.shared.review_file import read_review_rows
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from evaluation.correction.scores import corrected_rate
@@ -430,3 +431,18 @@ def test_the_share_as_judged_is_one_figure(
     assert "of 400 rows on 20 questions" in output
     shown = figures(output)
     assert shown["Correct"][-3:] == [float(figure) for figure in as_judged]
+
+
+def test_a_group_may_be_the_number_0_and_may_be_missing(tmp_path: Path) -> None:
+    groups = [0, 0, float("nan"), None]
+    rows = [
+        {"question": f"{n}?", "references": ["x"], "response": "y", "group": group}
+        for n, group in enumerate(groups)
+    ]
+    table = write_lines(tmp_path / "rows.jsonl", rows)
+    scored = {"status": "scored", "label": "Wrong"}
+    files = write_lines(
+        tmp_path / "v.jsonl", [{"id": f"{n}", "row": n} | scored for n in range(1, 5)]
+    )
+    read = read_review_rows([files], table, TableMapping())
+    assert [row.question for row in read] == ["0", "0", "2?", "3?"]
