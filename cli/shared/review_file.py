@@ -19,8 +19,6 @@ from data_prep.construction.sheet_page import write_label_page
 from data_prep.tables.cells import (
     DEFAULT_SEPARATOR,
     as_list,
-    json_value,
-    same_name,
     with_nested_columns,
 )
 from data_prep.tables.labels import in_own_words
@@ -84,7 +82,7 @@ class ReviewRow:
     fields: Mapping[str, object]
     """Cells of our fields."""
     user_cells: Mapping[str, Any]
-    """Cells of the user's other columns."""
+    """Cells of the user's columns, by their names and by those that a mapping gives them."""
     verdicts: Sequence[Verdict]
     question: str
     """What alike rows share: a group, the question or, without one, the response."""
@@ -176,7 +174,6 @@ def read_review_rows(
         if isinstance(request, Verdict):
             fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
             fields["id"] = fields["id"] or request.id
-            others = {name: cell for name, cell in cells.items() if name not in columns.values()}
             for name in fields.keys() & mapping.given.keys():
                 fields[name] = fields[name] or mapping.given[name]
         else:
@@ -185,11 +182,10 @@ def read_review_rows(
             fields = {name: getattr(request, name) for name in FIELDS}
             fields |= {name: joined(getattr(request, name), separator) for name in LISTS}
             fields |= zip(names, request.responses, strict=True)
-            taken = {mapping.columns.get(n, n) for n in (*columns, "responses", "metadata")}
-            taken |= {c for ours, c in mapping.columns.items() if ours.startswith(METADATA)}
-            taken = set(map(same_name, taken))
-            others = {n: json_value(cell) for n, cell in cells.items() if same_name(n) not in taken}
-            others |= request.metadata
+        others = {**cells, **(request.metadata if isinstance(request, JudgeRequest) else {})}
+        for ours, column in mapping.columns.items():
+            if ours.startswith(METADATA):
+                others[ours.removeprefix(METADATA)] = cells.get(column)
         group = cells.get(mapping.columns.get("group", "group"))
         asked = fields["question"] or fields.get("response")
         question = str(asked if is_empty(group) else group)
@@ -233,7 +229,8 @@ def draw_review_rows(
     names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
     if by is not None and by not in names:
         raise CustosError(f"--by '{by}': no such column; take one of {', '.join(names)}")
-    values = [cell_text({**row.fields, **row.user_cells}.get(by)) if by else "" for row in rows]
+    cells = [{**row.user_cells, **row.fields}.get(by) if by else "" for row in rows]
+    values = ["" if is_empty(cell) else cell_text(cell) for cell in cells]
     slices, confidence = number_clusters(values), np.array([row.confidence for row in rows])
     is_doubtful = np.array([bool(row.why[0]) for row in rows], dtype=bool)
     chances = sampling_probabilities(confidence, is_doubtful, num_rows, slices)

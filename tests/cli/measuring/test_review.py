@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.shared.review_file import read_review_rows
+from cli.shared.review_file import draw_review_rows, read_review_rows
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from evaluation.correction.scores import corrected_rate
@@ -446,3 +446,17 @@ def test_a_group_may_be_the_number_0_and_may_be_missing(tmp_path: Path) -> None:
     )
     read = read_review_rows([files], table, TableMapping())
     assert [row.question for row in read] == ["0", "0", "2?", "3?"]
+
+
+def test_rows_are_drawn_by_a_mapped_column_under_either_name(tmp_path: Path) -> None:
+    mapping = TableMapping(columns={"metadata.answerer": "model"})
+    rows = [
+        {"question": f"{n}?", "references": ["x"][: n % 9], "response": "y", "model": "ab"[n > 5]}
+        for n in range(20)
+    ]
+    table = write_lines(tmp_path / "rows.jsonl", rows)
+    lines = [{"id": f"{n}", "row": n, "status": "scored", "label": "Wrong"} for n in range(1, 21)]
+    read = list(read_review_rows([write_lines(tmp_path / "v.jsonl", lines)], table, mapping))
+    for name in ("model", "answerer"):
+        drawn = Counter(str(row.table_cells["model"]) for row in draw_review_rows(read, 8, name, 0))
+        assert drawn == {"a": 4, "b": 4}
