@@ -38,8 +38,13 @@ from data_prep.tables.source import Table, open_table
 from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
-from judging.files.atomic import atomic_path
-from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
+from judging.files.atomic import atomic_path, write_text
+from judging.files.csv_rows import (
+    BYTE_ORDER_MARK,
+    DELIMITER_BY_SUFFIX,
+    CsvFile,
+    write_spreadsheet,
+)
 from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.parquet import named_columns
 from judging.files.records import decode_json, key_of_rows, read_json, write_json, write_records
@@ -455,6 +460,9 @@ def write_rows(
         write_spreadsheet(out, columns, texts, table.delimiter)
     else:
         write_records(out, map(json_value, cells))
+    if table.stated.encoding and out.suffix in (".json", ".jsonl"):
+        # The options of the table read this file too, whose encoding is another one.
+        write_text(out, BYTE_ORDER_MARK + out.read_text(encoding="utf-8"))
 
 
 def _write_parquet(out: Path, source: Path, label: str, rows: Sequence[dict[str, Any]]) -> None:

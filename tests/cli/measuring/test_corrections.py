@@ -329,6 +329,17 @@ def test_a_spreadsheet_may_save_a_table_in_utf_8_as_cp1252(tmp_path: Path) -> No
     assert labels(out)[0] == "Partial"
 
 
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_the_encoding_of_a_table_reads_the_corrected_one_too(suffix: str, tmp_path: Path) -> None:
+    row = {"question": "Größe?", "references": ["ä"], "response": "ä", "label": "Wrong"}
+    table, out = tmp_path / f"rows{suffix}", tmp_path / f"out{suffix}"
+    table.write_text(json.dumps([row] if suffix == ".json" else row, ensure_ascii=False), "cp1252")
+    done = write_lines(tmp_path / "done.jsonl", [row | {"label": "Correct"}])
+    succeed("review", "--merge", done, "--in", table, "--out", out, "--encoding", "cp1252")
+    [(_, read)] = read_table(out, LabelledExample, TableMapping(encoding="cp1252"))
+    assert (read.question, read.label) == ("Größe?", "Correct")
+
+
 def test_people_may_call_an_answer_of_a_table_of_alternatives_partly_right(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", ROWS)
     options = [word if word != "all" else "any" for word in OPTIONS]
