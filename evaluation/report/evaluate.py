@@ -206,7 +206,8 @@ def write_disagreements(
 ) -> None:
     """Write ``disagreements.csv``, with the caller's own columns at the end.
 
-    Columns that no row fills are left out. A column of the caller that is called like one of ours
+    It is read again as labelled rows, so what the judge says stands in no field of people. Columns
+    that no row fills are left out. A column of the caller that is called like one of ours
     gets the name ``metadata.NAME``, and one of ours ``custos_NAME`` if the caller's mapping takes
     its name for another field.
     """
@@ -214,7 +215,15 @@ def write_disagreements(
     ours = [_our_cells(row, people, shape) for row in disagreements]
     is_pairs = any(len(row.example.responses) > 1 for row in disagreements)
     responses = () if is_pairs else ("response",)
-    always = ("id", "question", "references", *responses, "label", "judge_label", "confidence")
+    always = (
+        "id",
+        "question",
+        "references",
+        *responses,
+        "label",
+        "judge_label",
+        "judge_confidence",
+    )
     columns = [
         name
         for name in (ours[0] if ours else always)
@@ -266,9 +275,9 @@ def _our_cells(row: Disagreement, people: Iterable[str], shape: OwnShape) -> Map
         **{f"annotator_labels.{name}": word(example.annotator_labels.get(name)) for name in people},
         "judge_label": word(row.judge),
         "sides_with": row.sides_with,
-        "confidence": row.confidence,
+        "judge_confidence": row.confidence,
         "needs_review": "true" if verdict.needs_review else "",
-        "critique": verdict.critique,
+        "judge_critique": verdict.critique,
         "message": verdict.message,
         "judge": verdict.judge_name,
         "rubric": verdict.rubric,

@@ -189,10 +189,11 @@ def test_labels_of_people_are_columns_that_are_read_again(tmp_path: Path) -> Non
         example("Wrong", id="0", annotator_labels={"anna": "Wrong", "ben": "Wrong"}),
         example("Wrong", id="1", annotator_labels={"ben": "Wrong", "carla": "Correct"}),
     ]
-    verdicts = [scored("Correct", 0.9, id="0"), scored("Correct", 0.8, id="1")]
+    verdicts = [scored("Correct", 0.9, id="0", critique="So."), scored("Correct", 0.8, id="1")]
     write_disagreements(tmp_path, find_disagreements(examples, verdicts))
     again = [row for _, row in read_examples(tmp_path / FILE)]
     assert [row.annotator_labels for row in again] == [row.annotator_labels for row in examples]
+    assert {(row.confidence, row.critique) for row in again} == {(None, None)}, "the judge's alone"
 
 
 def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> None:
@@ -205,18 +206,18 @@ def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> N
     write_disagreements(tmp_path, find_disagreements(examples, verdicts))
     first, second = read(tmp_path)
     assert list(first) == [
-        *("id", "question", "references", "response", "label", "judge_label", "confidence"),
-        *("critique", "answerer", "note", "metadata.label", "list", "n", "late"),
+        *("id", "question", "references", "response", "label", "judge_label", "judge_confidence"),
+        *("judge_critique", "answerer", "note", "metadata.label", "list", "n", "late"),
     ]
     assert first["response"] == "~'-1+1\n|x"
-    assert first["critique"] == "~'@fine"
+    assert first["judge_critique"] == "~'@fine"
     assert first["note"] == "~'=HYPERLINK(0)"
     assert (first["metadata.label"], first["label"], first["judge_label"]) == (
         "mine",
         "Wrong",
         "Correct",
     )
-    assert (first["list"], first["n"], float(first["confidence"])) == ('[1, "é"]', "2", 0.75)
+    assert (first["list"], first["n"], float(first["judge_confidence"])) == ('[1, "é"]', "2", 0.75)
     assert (second["late"], second["note"]) == ("True", "")
 
 
