@@ -12,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from judging.files.csv_rows import SPREADSHEETS, open_spreadsheet, row_location,
 from judging.files.kept_work import KeptFile
 from judging.files.parquet import named_columns
 from judging.files.records import read_rows, write_records
+from judging.files.values import holds_part
 from judging.judge import Judge
 from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
@@ -169,6 +171,8 @@ def cell_text(value: Any) -> Any:
 
 
 def _json_default(value: Any) -> str:
+    if isinstance(value, datetime) and not holds_part(value):  # as pandas stores days
+        return value.date().isoformat()
     return f"({len(value)} bytes)" if isinstance(value, bytes) else str(value)
 
 

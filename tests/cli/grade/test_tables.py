@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.shared.verdicts import write_verdicts
+from cli.shared.verdicts import cell_text, write_verdicts
 from tests.cli.grade.made_up import Run, many
 from tests.cli.made_up import read_csv, read_lines, succeed
 from tests.serve.made_up import FakeJudge, row
@@ -229,3 +229,10 @@ def test_verdicts_and_empty_files_are_replaced(run: Run, tmp_path: Path, name: s
     before = (tmp_path / name).read_bytes()
     assert run([row()], "--map", "question=question", out=name).exit_code == 0
     assert (tmp_path / name).read_bytes() != before
+
+
+def test_a_day_is_the_same_text_in_a_table_as_in_a_request() -> None:
+    """As pandas stores days, they are times at midnight."""
+    assert cell_text(datetime.datetime(2026, 1, 2)) == "2026-01-02"
+    assert cell_text([datetime.datetime(2026, 1, 2)]) == '["2026-01-02"]'
+    assert cell_text(datetime.datetime(2026, 1, 2, 3)) == "2026-01-02 03:00:00"
