@@ -51,6 +51,10 @@ from judging.tasks.hieval_qs import PARTIAL
 from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record, score_of
 
 RequestT = TypeVar("RequestT", bound=JudgeRequest)
+_OF_VERDICTS = frozenset({"label", "error_type", "confidence", "score", "critique"})
+"""Fields of a labelled row that verdicts have too."""
+_OURS = "custos_"
+"""Before the name of a column of a verdict where the graded table has such a column."""
 DEFAULT_TASK = str(JudgeRequest.model_fields["task"].default)
 
 
@@ -121,8 +125,8 @@ class TableReader(Generic[RequestT]):
     """Reader of the records of one table.
 
     A column fills the fields that the mapping gives it, and the field of its own name unless
-    another column is mapped to that, or it holds the labels: ``--map label=score``. The other
-    columns of an open table go to ``metadata``.
+    another column is mapped to that, or it holds the labels (``--map label=score``), or a judge's
+    verdict beside a label of people. The other columns of an open table go to ``metadata``.
 
     The columns of an open table are checked before its rows are read, unless the caller picks the
     cells of mapped columns from every row. Raise ``CustosError`` if a column that is mapped is
@@ -228,6 +232,25 @@ class TableReader(Generic[RequestT]):
             return record
         labelled = with_our_labels(record, mapping.labels, location, mapping.columns)
         return cast(RequestT, labelled)
+
+    @cached_property
+    def _of_judge(self) -> Collection[str]:
+        """Name the columns of a verdict that ``custos grade`` wrote beside a label of people.
+
+        They would complete that label with what the judge says.
+        """
+        names: set[str] = set()
+        if self.table.is_spreadsheet:
+            names = set(self.table.sheet.columns)
+        elif self.table.is_parquet:
+            import pyarrow.parquet as pq
+
+            names = set(pq.read_schema(self.table.path).names)
+        is_graded = {"status", "judge_name", "rubric"} <= {n.removeprefix(_OURS) for n in names}
+        own = {name for name in _OF_VERDICTS if _OURS + name in names}
+        if not is_graded or ("label" not in own and self.mapped.get("label", "label") == "label"):
+            return ()
+        return _OF_VERDICTS - own
 
     @cached_property
     def _has_three_levels(self) -> bool:
@@ -437,6 +460,7 @@ class TableReader(Generic[RequestT]):
         """Tell whether a column fills the field of its own name."""
         is_taken = column in self.mapped or column in self._other_responses
         is_other = column in (self.mapped.get("label"), self.mapped.get(METADATA + column))
+        is_other |= column in self._of_judge
         is_named = column in TABLE_FIELDS or column.startswith(PERSON)
         return is_named and not is_taken and not is_other
 
@@ -444,6 +468,7 @@ class TableReader(Generic[RequestT]):
         """List the columns that fill no field; a mapped ``a.b`` uses the column ``a`` too."""
         parts = [theirs.split(".") for theirs in self.mapped.values()]
         used = {".".join(keys[:length]) for keys in parts for length in range(1, len(keys) + 1)}
+        used.update(self._of_judge)
         return [name for name in columns if name not in used and not self._fills_field(name)]
 
     def _is_ours(self, name: str, *others: str) -> bool:

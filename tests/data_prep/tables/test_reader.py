@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from data_prep.tables.mapping import (
 )
 from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError, FieldError
+from judging.files.csv_rows import write_spreadsheet
 from judging.types import JudgeRequest, LabelledExample
 from tests.data_prep.tables.made_up import (
     HEAD,
@@ -370,6 +373,26 @@ def test_a_column_of_labels_fills_no_field_of_its_own_name(tmp_path: Path) -> No
     mapping = TableMapping(columns={"label": "score"}, labels={"right": "Correct"})
     [(_, row)] = read_examples(tmp_path / "rows.csv", mapping)
     assert (row.label, row.score) == ("Correct", None)
+
+
+@pytest.mark.parametrize("ours", ["label", "custos_label"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_verdict_beside_a_label_of_people_says_nothing_of_it(
+    ours: str, suffix: str, tmp_path: Path
+) -> None:
+    """Its error type would complete their label."""
+    people = "label" if ours == "custos_label" else "human"
+    verdict = {"status": "scored", ours: "Wrong", "error_type": "Other", "confidence": "0.9"}
+    verdict |= {"critique": "So.", "judge_name": "j", "rubric": "hieval-ea/plain/all"}
+    row = {"question": "?", "references": "x", "response": "y", people: "Wrong; Unanswerable"}
+    table, columns = tmp_path / f"graded{suffix}", {"label": people}
+    if suffix == ".csv":
+        write_spreadsheet(table, [*row, *verdict], [[*row.values(), *verdict.values()]])
+    else:
+        pq.write_table(pa.Table.from_pylist([row | verdict]), table)
+    [(_, read)] = read_examples(table, TableMapping(columns=columns, task="hieval-ea"))
+    assert (read.label, read.confidence, read.critique) == ("Wrong; Unanswerable", None, None)
+    assert read.metadata["error_type"] == "Other"
 
 
 def test_an_unknown_label_names_the_column(tmp_path: Path) -> None:
