@@ -282,6 +282,12 @@ class SimpleVQA(Benchmark):
             for item, cluster, label in zip(items, _clusters(items), conclusions, strict=True)
         ]
 
+    def facets_of(self, row: Row) -> dict[str, str]:
+        """Look up task and language, under any name and in any form that the table takes."""
+        item = parse_item(row)
+        parts = zip(self.facets, (item.task, item.language), strict=True)
+        return {name: part for name, part in parts if part is not None}
+
     def graded_label(self, row: Row) -> str | None:
         """Read the conclusion: a wrong answer and no attempt are told apart."""
         item = parse_item(row)

@@ -162,6 +162,28 @@ def test_the_answers_of_several_models_are_graded_in_one_file() -> None:
     assert "calibration" not in tables[1]  # qwen stated none
 
 
+@pytest.mark.parametrize(
+    "fields", [{"task": "LS"}, {"vqa_category": "{'task_category': 'LS'}"}, {"task_category": "LS"}]
+)
+def test_the_task_divides_a_report_however_it_is_given(fields: dict[str, str]) -> None:
+    facets = SIMPLEVQA.facets_of({"data_id": 1, "language": "EN", **fields})
+    assert facets == {"vqa_category.task_category": "LS", "language": "EN"}
+
+
+@pytest.mark.parametrize("without", [{}, {"qwen_response": None}])
+def test_a_verdict_on_the_only_answer_of_a_row_belongs_to_its_model(
+    without: dict[str, None],
+) -> None:
+    alone = {k: v for k, v in official(2, "Rembrandt", "").items() if k != "qwen_response"}
+    graded_rows = []
+    for row in (official(1, "Rembrandt", "Rubens"), {**alone, **without}):
+        verdicts = [Verdict(status="scored", label="Correct") for _ in SIMPLEVQA.requests(row)]
+        graded_rows.append(SIMPLEVQA.graded_row(row, verdicts))
+    by_model = SIMPLEVQA.by_model(graded_rows)
+    statuses = {name: SIMPLEVQA.table(rows)["statuses"] for name, rows in by_model.items()}
+    assert statuses == {"g4o_response": {"scored": 2}, "qwen_response": {"scored": 1}}
+
+
 def test_a_models_missing_conclusion_is_no_attempt_in_the_papers_columns() -> None:
     """The official script divides by all items of the file, whoever answered them."""
     rows = [item(1, judge_res={"x": "A", "y": "A"}), item(2, judge_res={"x": "B"})]
