@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark, read_paper
 from benchmarks.framework.estimates import coverage, measure_stated_confidence, percent, values
-from benchmarks.framework.files import Row, is_cut_off, missing_fields
+from benchmarks.framework.files import Row, is_cut_off, item_name, missing_fields
 from clients.messages import Decoding
 from evaluation.calibration_error import calibration_error
 from evaluation.estimate import UNBOUNDED, Draws, without_nan
@@ -303,7 +303,7 @@ class TruthfulVQA(Benchmark):
         return {source: {name: row} for source, row in rows.items()}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """Score 1 for a right option, else 0."""
+        """Score 1 for a right option, else 0; refuse a row without a right option."""
         keys = [str(row.get(self.item_id, "")) for row in rows]
         return [
             ItemScore(
@@ -319,5 +319,9 @@ def _truth_field(row: Row) -> str:
 
 
 def _is_right(row: Row) -> bool:
-    option = read_published(row)
-    return option is not None and option == extract_option(str(row.get(TRUTH)))
+    field = _truth_field(row)
+    truth = extract_option(str(row.get(field)))
+    if truth is None:
+        fault = f"{row[field]!r} is not an option letter" if field in row else "is missing"
+        raise FieldError(field, fault, item_name(row.get(TruthfulVQA.item_id)))
+    return read_published(row) == truth
