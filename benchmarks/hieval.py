@@ -89,7 +89,8 @@ class HiEval(Benchmark):
         """
         run, measured = table.get("run") or {}, table["intervals"]
         is_one_task = ("hieval-qs" in table) != ("hieval-ea" in table)
-        spent = tuple(run.get(part) if is_one_task else None for part in TIME_AND_COST)
+        known = [run.get(part) if is_one_task else None for part in TIME_AND_COST]
+        spent = tuple(round(each, 4) if isinstance(each, float) else each for each in known)
         rows: dict[str, dict[str, MeasuredRow]] = {}
         if score := measured.get("hieval-qs"):
             is_qascore = all("qascore" in source.casefold() for source in table["sources"])
