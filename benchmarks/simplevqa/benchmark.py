@@ -110,6 +110,7 @@ class SimpleVQA(Benchmark):
     tasks = ("simplevqa",)
     published, example = read_paper("simplevqa", _TABLE_2)
     grade_fields = ("judge_res", "cfq")
+    found_fields = (*grade_fields, *RESPONSE_FIELDS.values(), "model", "confidence")
     item_id = "data_id"
     image_field = "image"
     styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")

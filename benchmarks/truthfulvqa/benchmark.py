@@ -188,6 +188,7 @@ class TruthfulVQA(Benchmark):
     summary = "multiple choice under misleading questions and false premises"
     headline = "accuracy"
     published, example = read_paper("truthfulvqa")
+    found_fields = ("extracted_answer", STATED, "is_correct")
     item_id = "question_id"
     image_field = "image"
     hub_split = "validation"
