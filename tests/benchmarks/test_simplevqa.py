@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.framework.base import MeasuredRow, get_benchmark
-from benchmarks.framework.leaderboard import number_of
+from benchmarks.framework.leaderboard import model_name, number_of
 from benchmarks.framework.responses import build_questions
 from benchmarks.simplevqa.benchmark import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError, FieldError
@@ -131,6 +131,7 @@ def test_a_stated_confidence_is_no_part_of_the_answer(
     stated = table["calibration"]["confidence"] if "calibration" in table else None
     assert stated == (None if confidence is None else pytest.approx(confidence))
     assert table["model"] == ("g4o_response" if "g4o_response" in fields else "response")
+    assert model_name(table) == ("g4o_response" if "g4o_response" in fields else "this file")
 
 
 def official(number: int, g4o: str, qwen: str, **fields: Any) -> dict[str, Any]:
