@@ -49,7 +49,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class ChartomItem(BaseModel):
     """One chart with its questions, and the responses and grades that it has."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     id: str
     kind: Literal["line", "bar", "pie", "scatter", "map"]

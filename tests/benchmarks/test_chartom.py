@@ -86,6 +86,14 @@ def test_the_key_of_a_number_may_be_a_text() -> None:
     assert ChartomItem.model_validate(choice).key == ("1234567",)
 
 
+def test_ids_options_and_responses_may_be_numbers() -> None:
+    row = item(id=5, unit="", answer=40, fact_response=41, mind_response=0.2)
+    graded = CHARTOM.graded_row(row, [])
+    assert (graded["fact_correct"], graded["mind_prediction"]) == (True, 0.2)
+    choice = {"question_type": "choice", "choices": [2019, 2020], "answer": 2020}
+    assert CHARTOM.graded_row({**row, **choice, "fact_response": 2020}, [])["fact_correct"]
+
+
 def test_what_rules_cannot_read_goes_to_the_judge() -> None:
     row = item(fact_response="Somewhere from 1 to 2 million")
     [request] = CHARTOM.requests(row)
@@ -194,7 +202,7 @@ def test_long_numbers_of_people_are_told_apart() -> None:
         ({"hmi": math.nan}, "row 'P1_1': field 'hmi': "),
         ({"hmi": "Infinity"}, "row 'P1_1': field 'hmi': "),
         ({"alternatives": ["inf"]}, "row 'P1_1': field 'alternatives.0': "),
-        ({"answer": math.nan}, "row 'P1_1': field 'answer"),
+        ({"answer": math.nan}, "item 'P1_1': field 'answer': 'nan' is not a number"),
         ({"human_answers": [{"a": 1}]}, "row 'P1_1': field 'human_answers"),
         (
             {"question_type": "choice", "choices": ["left", "right" * 400], "answer": "left"},
