@@ -72,7 +72,7 @@ class ChartHal(Benchmark):
     headline = "score"
     tasks = ("charthal",)
     published, example = read_paper("charthal")
-    grade_fields = ("eval_resp", "score")
+    grade_fields = found_fields = ("eval_resp", "score")
     full_score = 100.0
     image_field = "figure_path"
     keyed = True

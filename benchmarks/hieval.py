@@ -31,6 +31,8 @@ RULE_BASELINES = {"Acc": exact_match, "Relaxed-Acc": relaxed_accuracy}
 TIME_AND_COST = ("seconds", "cost")
 QUICK_SCORE = "Table 2: quick score"
 QASCORE = "Table 3: QAScore"
+_OF_ITEMS = {*JudgeRequest.model_fields, "weight", "split", "group", "source"}
+"""Fields of an example that are not about its response, but for the response itself."""
 ERROR_ANALYSIS = "Table 4: error analysis"
 BY_ERROR_TYPE = "Table 5: A-Acc by error type"
 
@@ -44,6 +46,7 @@ class HiEval(Benchmark):
     headline = "accuracy"
     tasks = ("hieval-qs", "hieval-ea")
     published, example = read_paper("hieval", {ERROR_ANALYSIS: TABLE_4, BY_ERROR_TYPE: TABLE_5})
+    found_fields = ("responses", *(LabelledExample.model_fields.keys() - _OF_ITEMS))
     image_field = "images"
     facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}
 
@@ -89,7 +92,8 @@ class HiEval(Benchmark):
         """
         run, measured = table.get("run") or {}, table["intervals"]
         is_one_task = ("hieval-qs" in table) != ("hieval-ea" in table)
-        spent = tuple(run.get(part) if is_one_task else None for part in TIME_AND_COST)
+        known = [run.get(part) if is_one_task else None for part in TIME_AND_COST]
+        spent = tuple(round(each, 4) if isinstance(each, float) else each for each in known)
         rows: dict[str, dict[str, MeasuredRow]] = {}
         if score := measured.get("hieval-qs"):
             is_qascore = all("qascore" in source.casefold() for source in table["sources"])

@@ -55,10 +55,8 @@ class Chartom(Benchmark):
     headline = "FACT accuracy"
     tasks = ("chartom-fact", "chartom-justification")
     published, example = read_paper("chartom")
-    grade_fields = (
-        *("fact_correct", "mind_prediction", "justification_named"),
-        *("hmi", "human_answers"),
-    )
+    found_fields = ("fact_correct", "mind_prediction", "justification_named")
+    grade_fields = (*found_fields, "hmi", "human_answers")
     image_field = "image"
     facets = {"kind": (), "question_type": (), "manipulation": ()}
 

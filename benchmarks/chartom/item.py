@@ -14,10 +14,11 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
 
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
@@ -48,7 +49,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class ChartomItem(BaseModel):
     """One chart with its questions, and the responses and grades that it has."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
     id: str
     kind: Literal["line", "bar", "pie", "scatter", "map"]
@@ -70,6 +71,17 @@ class ChartomItem(BaseModel):
     fact_correct: bool | None = None
     mind_prediction: Share | None = None
     justification_named: bool | None = None
+
+    @field_validator("answer")
+    @classmethod
+    def _read_number(cls, answer: Any, info: ValidationInfo) -> Any:
+        """Read the number of a question for one, which files of tables hold as text."""
+        if info.data.get("question_type") != "number" or not isinstance(answer, str):
+            return answer
+        with suppress(ValueError):
+            if math.isfinite(number := float(answer)):
+                return number
+        return answer
 
     @property
     def pair(self) -> str:
@@ -167,7 +179,7 @@ def pair_alternatives(items: Iterable[ChartomItem]) -> dict[str, list[float]]:
 
 
 def _as_text(answer: HumanAnswer) -> str:
-    return f"{answer:g}" if isinstance(answer, float) else str(answer)
+    return f"{answer:.15g}" if isinstance(answer, float) else str(answer)
 
 
 def acceptable_interval(correct: float, alternatives: Iterable[float]) -> tuple[float, float]:
@@ -341,9 +353,7 @@ def _chart(item: ChartomItem, alternatives: Sequence[float]) -> dict[str, Any]:
 def _answer_text(answer: HumanAnswer) -> str:
     if answer is None:
         return "(none)"
-    if isinstance(answer, float):
-        return f"{answer:g}"
-    return answer if isinstance(answer, str) else " > ".join(answer)
+    return _as_text(answer) if isinstance(answer, float | str) else " > ".join(answer)
 
 
 def write_hmi_report(charts: Sequence[Mapping[str, Any]], out: Path) -> None:

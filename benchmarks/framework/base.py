@@ -103,6 +103,9 @@ class Benchmark(ABC):
     grade_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that say what a judge or people found. They are removed before people's labels are
     joined, so that no judge's grade is read as people's."""
+    found_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that say what a model's response holds or how it was graded. Another response has none
+    of them."""
     full_score: ClassVar[float] = 1.0
     """Score of an item that is right throughout."""
     item_id: ClassVar[str] = "id"

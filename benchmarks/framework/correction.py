@@ -152,30 +152,28 @@ def _graded_by_people(model: GradedModel) -> list[Row]:
     return join_responses(items, model.people, benchmark.item_id)
 
 
-def labels_of_both(model: GradedModel) -> tuple[dict[str, str], dict[str, str]]:
-    """Pair the judge's and people's labels, by id, of the items that both labelled.
+def labels_of_both(model: GradedModel) -> list[tuple[str, str] | None]:
+    """Pair the judge's label of every item with people's; ``None`` unless both labelled it.
 
     For benchmarks that measure the judge, labels are spelled as the task does. For the others they
     are those of ``Benchmark.graded_label``.
     """
-    benchmark, rows = model.benchmark, model.rows
-    judge: dict[str, str] = {}
-    human: dict[str, str] = {}
-    for row in rows:
-        label, verdict = benchmark.human_label(row), benchmark.compared_verdict(row)
-        if label is not None and verdict is not None and verdict.label is not None:
-            key = str(row.get(benchmark.item_id))
-            human[key], judge[key] = label, full_label(verdict)
+    benchmark = model.benchmark
+    by_people: dict[str, str | None] = {}
     if model.people:
-        by_people, by_judge = (
-            {str(row.get(benchmark.item_id)): benchmark.graded_label(row) for row in graded}
-            for graded in (_graded_by_people(model), rows)
-        )
-        for key, label in by_judge.items():
-            other = by_people.get(key)
-            if label is not None and other is not None:
-                judge[key], human[key] = label, other
-    return judge, human
+        graded = _graded_by_people(model)
+        by_people = {str(row[benchmark.item_id]): benchmark.graded_label(row) for row in graded}
+    pairs: list[tuple[str, str] | None] = []
+    for row in model.rows:
+        judge: str | None = None
+        human = benchmark.human_label(row)
+        if human is not None:
+            verdict = benchmark.compared_verdict(row)
+            judge = full_label(verdict) if verdict is not None else None
+        elif human := by_people.get(str(row.get(benchmark.item_id))):
+            judge = benchmark.graded_label(row)
+        pairs.append((judge, human) if judge and human else None)
+    return pairs
 
 
 def judge_agreement(model: GradedModel) -> dict[str, Any] | None:
@@ -185,18 +183,18 @@ def judge_agreement(model: GradedModel) -> dict[str, Any] | None:
     without confidences) are as ``evaluation.report.plots`` draws them. The whole is ``None`` where
     no item has labels of both.
     """
-    benchmark, (judge, human) = model.benchmark, labels_of_both(model)
-    if not judge:
+    labelled = [
+        (*labels, model.benchmark.compared_verdict(row))
+        for labels, row in zip(labels_of_both(model), model.rows, strict=True)
+        if labels is not None
+    ]
+    if not labelled:
         return None
-    labels = sorted({*judge.values(), *human.values()})
-    by_people, by_judge = (
-        np.array([labels.index(side[key]) for key in judge]) for side in (human, judge)
-    )
-    verdicts = {
-        str(row.get(benchmark.item_id)): benchmark.compared_verdict(row) for row in model.rows
-    }
+    judge, human, verdicts = zip(*labelled, strict=True)
+    labels = sorted({*judge, *human})
+    by_people, by_judge = (np.array([*map(labels.index, side)]) for side in (human, judge))
     # An item whose label a rule decided has no confidence.
-    stated = [verdict and verdict.confidence for verdict in map(verdicts.get, judge)]
+    stated = [verdict and verdict.confidence for verdict in verdicts]
     confidence = np.array([np.nan if c is None else c for c in stated], np.float64)
     calibration = None
     if not np.isnan(confidence).all():

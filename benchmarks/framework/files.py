@@ -164,10 +164,15 @@ def check_ids(rows: Iterable[Row]) -> None:
 def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str) -> list[Row]:
     """Complete response rows, which may hold little more than an id, with their items.
 
-    ``item_id`` is the field that holds the id. Raise ``FieldError`` if a response has no id, or an
-    unknown or repeated one.
+    ``item_id`` is the field that holds the id. Raise ``FieldError`` if a response has no id, or one
+    that is unknown, repeated or that of two items.
     """
-    by_id = {str(item.get(item_id)): item for item in items}
+    by_id: dict[str, Row] = {}
+    shared: set[str] = set()
+    for item in items:
+        key = str(item.get(item_id))
+        shared |= {key} & by_id.keys()
+        by_id[key] = item
     joined: dict[str, Row] = {}
     for number, response in enumerate(responses, 1):
         key, fault = str(response.get(item_id)), ""
@@ -175,6 +180,8 @@ def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str)
             fault = "is missing"
         elif key not in by_id:
             fault = f"no item '{key}'"
+        elif key in shared:
+            fault = f"two items are '{key}'"
         elif key in joined:
             fault = f"'{key}' occurs twice"
         if fault:

@@ -190,7 +190,8 @@ def _paired_differences(models: Mapping[str, GradedModel]) -> dict[str, Any]:
 
 def model_name(table: Mapping[str, Any]) -> str:
     """Name the model whose responses a table is about: ``this file`` where the table names none."""
-    return str(table.get("model", "this file"))
+    name = str(table.get("model", ""))
+    return "this file" if name in _NO_NAMES else name
 
 
 def paper_tables(

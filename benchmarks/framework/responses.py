@@ -103,7 +103,10 @@ def _worded(wording: Mapping[str, str], field: str, row: Row, prompts: Mapping[s
 
 
 def join_answers(
-    rows: Sequence[Row], questions: Sequence[ItemQuestion], result: JobResult
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    questions: Sequence[ItemQuestion],
+    result: JobResult,
 ) -> tuple[list[Row], dict[int, str]]:
     """Put answers into the rows of their items.
 
@@ -114,8 +117,9 @@ def join_answers(
     """
     failed = {reject.id: reject.detail for reject in result.rejects}
     # Items may hold the answers of another model, and what is known of those.
+    former = {*benchmark.found_fields, "verdicts", CUT_OFF, WITHOUT_IMAGE}
     complete: dict[int, Row] = {
-        index: {name: value for name, value in row.items() if name not in (CUT_OFF, WITHOUT_IMAGE)}
+        index: {name: value for name, value in row.items() if name not in former}
         for index, row in enumerate(rows)
     }
     problems: dict[int, str] = {}

@@ -110,6 +110,7 @@ class SimpleVQA(Benchmark):
     tasks = ("simplevqa",)
     published, example = read_paper("simplevqa", _TABLE_2)
     grade_fields = ("judge_res", "cfq")
+    found_fields = (*grade_fields, *RESPONSE_FIELDS.values(), "model", "confidence")
     item_id = "data_id"
     image_field = "image"
     styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")
@@ -281,6 +282,12 @@ class SimpleVQA(Benchmark):
             ItemScore(item.id, cluster, None if label is None else float(label == CORRECT))
             for item, cluster, label in zip(items, _clusters(items), conclusions, strict=True)
         ]
+
+    def facets_of(self, row: Row) -> dict[str, str]:
+        """Look up task and language, under any name and in any form that the table takes."""
+        item = parse_item(row)
+        parts = zip(self.facets, (item.task, item.language), strict=True)
+        return {name: part for name, part in parts if part is not None}
 
     def graded_label(self, row: Row) -> str | None:
         """Read the conclusion: a wrong answer and no attempt are told apart."""

@@ -164,11 +164,12 @@ def answering_models(row: Row) -> list[str]:
     """Name the models whose answers a row of the official files holds.
 
     The official scripts name a model after the field of its answer: ``g4o_response``. A row with a
-    ``response`` of our own shape has one answer, and none of these.
+    ``response`` of our own shape has one answer, and none of these. An answer that is null is none.
     """
     if row.get("response") is not None:
         return []
-    return [name for name in row if name.endswith(_ANSWER) and name not in _OUR_FIELDS]
+    names = [name for name in row if name.endswith(_ANSWER) and name not in _OUR_FIELDS]
+    return [name for name in names if row[name] is not None]
 
 
 def row_of_model(row: Row, model: str, models: Iterable[str]) -> Row:
@@ -183,11 +184,14 @@ def row_of_model(row: Row, model: str, models: Iterable[str]) -> Row:
             kept.pop(_score_field(other), None)
     if model != row.get("model", "response"):
         kept = {name: value for name, value in kept.items() if name not in _OF_OUR_SHAPE}
-    for field, name in (("judge_res", model), ("verdicts", verdict_name(model))):
-        if isinstance(kept.get(field), dict):
-            kept[field] = {key: value for key, value in kept[field].items() if key == name}
-    if kept.get("verdicts"):
-        kept["verdicts"] = {verdict_name(): kept["verdicts"][verdict_name(model)]}
+    if isinstance(kept["judge_res"], dict):
+        kept["judge_res"] = {key: value for key, value in kept["judge_res"].items() if key == model}
+    # Verdicts on the only answer of a row do not name its model.
+    names = answering_models(row)
+    is_only_one = len(names) < 2 and model == row.get("model", (names or ["response"])[0])
+    if isinstance(kept.get("verdicts"), dict) and not is_only_one:
+        verdict = kept["verdicts"].get(verdict_name(model))
+        kept["verdicts"] = {} if verdict is None else {verdict_name(): verdict}
     return kept
 
 

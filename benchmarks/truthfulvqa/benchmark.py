@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark, read_paper
 from benchmarks.framework.estimates import coverage, measure_stated_confidence, percent, values
-from benchmarks.framework.files import Row, is_cut_off, missing_fields
+from benchmarks.framework.files import Row, is_cut_off, item_name, missing_fields
 from clients.messages import Decoding
 from evaluation.calibration_error import calibration_error
 from evaluation.estimate import UNBOUNDED, Draws, without_nan
@@ -61,8 +61,7 @@ def _accuracies(items: Sequence[Item], right: Mask, clusters: Ints) -> dict[str,
     """Estimate accuracies by part, and their summaries over the levels."""
     parts: dict[str, dict[str, Mask]] = {}
     for name in DIVISIONS:
-        # A level may come as 1.0, as tables with gaps export it.
-        of_item = [f"{i[name]:g}" if name == "level" else str(i[name]) for i in items]
+        of_item = [str(read_level(i[name]) if name == "level" else i[name]) for i in items]
         parts[name] = {str(part): np.array(of_item) == part for part in np.unique(of_item)}
     masks: dict[tuple[str, ...], Mask] = {
         ("overall_accuracy",): np.ones(len(items), dtype=np.bool_),
@@ -119,6 +118,12 @@ def read_stated(item: Item) -> str | None:
     return extract_option(str(response), texts)
 
 
+def read_level(value: object) -> int | None:
+    """Read a level, also from the text of a CSV file or as the 1.0 of a table with gaps."""
+    spelled = str(value).removesuffix(".0")
+    return int(spelled) if spelled in ("1", "2", "3") else None
+
+
 def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
     """Check that the table can take an item; give the letter of its right option.
 
@@ -130,9 +135,8 @@ def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
         missing.append("response")
     if missing:
         raise missing_fields(missing, location)
-    level = item["level"]
-    if level not in LEVELS or isinstance(level, bool):
-        raise FieldError("level", f"{level!r} is not 1, 2 or 3", location)
+    if read_level(item["level"]) is None:
+        raise FieldError("level", f"{item['level']!r} is not 1, 2 or 3", location)
     truth = extract_option(str(item[field]))
     if truth is None:
         raise FieldError(field, f"{item[field]!r} is not an option letter", location)
@@ -184,6 +188,7 @@ class TruthfulVQA(Benchmark):
     summary = "multiple choice under misleading questions and false premises"
     headline = "accuracy"
     published, example = read_paper("truthfulvqa")
+    found_fields = ("extracted_answer", STATED, "is_correct")
     item_id = "question_id"
     image_field = "image"
     hub_split = "validation"
@@ -303,7 +308,7 @@ class TruthfulVQA(Benchmark):
         return {source: {name: row} for source, row in rows.items()}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """Score 1 for a right option, else 0."""
+        """Score 1 for a right option, else 0; refuse a row without a right option."""
         keys = [str(row.get(self.item_id, "")) for row in rows]
         return [
             ItemScore(
@@ -319,5 +324,9 @@ def _truth_field(row: Row) -> str:
 
 
 def _is_right(row: Row) -> bool:
-    option = read_published(row)
-    return option is not None and option == extract_option(str(row.get(TRUTH)))
+    field = _truth_field(row)
+    truth = extract_option(str(row.get(field)))
+    if truth is None:
+        fault = f"{row[field]!r} is not an option letter" if field in row else "is missing"
+        raise FieldError(field, fault, item_name(row.get(TruthfulVQA.item_id)))
+    return read_published(row) == truth

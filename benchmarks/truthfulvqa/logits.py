@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion, load_engine
+from benchmarks.truthfulvqa.benchmark import LEVELS, read_level
 from clients.chat import Reply
 from evaluation.estimate import UNBOUNDED, Draws
 from evaluation.intervals import Floats, ratio
@@ -28,7 +29,6 @@ from judging.rules.answer_options import extract_option, find_option
 if TYPE_CHECKING:
     from judging.scoring.prompts import EncodedPrompt, Encoder
 
-LEVELS = (1, 2, 3)
 TRANSITIONS = ((1, 2), (2, 3), (1, 3))
 MEASURES = ("lal", "lal_norm", "correct_degradation", "incorrect_amplification")
 
@@ -157,13 +157,14 @@ def _read(result: Mapping[str, Any]) -> tuple[str, int, Advantage]:
         raise CustosError(
             "needs 'case' with set_id, level and answer, and 'result' with option_logits"
         ) from None
-    if level not in LEVELS or isinstance(level, bool):
+    number = read_level(level)
+    if number is None:
         raise FieldError("level", f"{level!r} is not 1, 2 or 3")
     if not isinstance(answer, str):
         raise FieldError("answer", f"{answer!r} is not an option letter")
     if not isinstance(logits, Mapping):
         raise FieldError("option_logits", f"{logits!r:.80} is not an object")
-    return set_id, int(level), advantage(logits, answer)
+    return set_id, number, advantage(logits, answer)
 
 
 class _Choice(NamedTuple):

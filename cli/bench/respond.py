@@ -130,7 +130,7 @@ def respond(
                 result = run_job(
                     chats, server, decoding, answers=answers, rejects=rejects, on_progress=show
                 )
-        complete, problems = join_answers(rows, questions, result)
+        complete, problems = join_answers(benchmark, rows, questions, result)
         if option_logits and backbone is not None:
             from benchmarks.truthfulvqa.logits import option_logits as logits_of
 

@@ -15,7 +15,7 @@ from PIL import Image
 from scipy.stats import binomtest
 
 from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR, MODELS
-from benchmarks.chartom.item import ChartomItem, acceptable_interval, hmi
+from benchmarks.chartom.item import ChartomItem, acceptable_interval, hmi, measure_hmi
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
@@ -75,6 +75,23 @@ def test_a_readable_answer_needs_no_judge(response: str, is_right: bool) -> None
     row = item(fact_response=response)
     assert CHARTOM.requests(row) == ()
     assert CHARTOM.graded_row(row, [])["fact_correct"] is is_right
+
+
+def test_the_key_of_a_number_may_be_a_text() -> None:
+    """As in files of tables; a choice may be called like a number."""
+    assert CHARTOM.requests(item(answer="1.2", fact_response="1.2 million bags")) == ()
+    choice = item(question_type="choice", choices=["2.0", "2.5"], answer="2.0", fact_response="1")
+    assert ChartomItem.model_validate(choice).key == ("2.0",)
+    choice |= {"choices": ["1234567", "2345678"], "answer": 1234567}
+    assert ChartomItem.model_validate(choice).key == ("1234567",)
+
+
+def test_ids_options_and_responses_may_be_numbers() -> None:
+    row = item(id=5, unit="", answer=40, fact_response=41, mind_response=0.2)
+    graded = CHARTOM.graded_row(row, [])
+    assert (graded["fact_correct"], graded["mind_prediction"]) == (True, 0.2)
+    choice = {"question_type": "choice", "choices": [2019, 2020], "answer": 2020}
+    assert CHARTOM.graded_row({**row, **choice, "fact_response": 2020}, [])["fact_correct"]
 
 
 def test_what_rules_cannot_read_goes_to_the_judge() -> None:
@@ -170,6 +187,11 @@ def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -
     assert load(tmp_path, item(**fields, human_answers=said))[0]["hmi"] == 0.75
 
 
+def test_long_numbers_of_people_are_told_apart() -> None:
+    [chart] = measure_hmi([item(unit="", human_answers=[1234567, 1234568, 1234568])])
+    assert chart["answers"] == {"1234568": 2, "1234567": 1}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -180,7 +202,7 @@ def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -
         ({"hmi": math.nan}, "row 'P1_1': field 'hmi': "),
         ({"hmi": "Infinity"}, "row 'P1_1': field 'hmi': "),
         ({"alternatives": ["inf"]}, "row 'P1_1': field 'alternatives.0': "),
-        ({"answer": math.nan}, "row 'P1_1': field 'answer"),
+        ({"answer": math.nan}, "item 'P1_1': field 'answer': 'nan' is not a number"),
         ({"human_answers": [{"a": 1}]}, "row 'P1_1': field 'human_answers"),
         (
             {"question_type": "choice", "choices": ["left", "right" * 400], "answer": "left"},

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.framework.base import MeasuredRow, get_benchmark
-from benchmarks.framework.leaderboard import number_of
+from benchmarks.framework.leaderboard import model_name, number_of
 from benchmarks.framework.responses import build_questions
 from benchmarks.simplevqa.benchmark import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError, FieldError
@@ -131,6 +131,7 @@ def test_a_stated_confidence_is_no_part_of_the_answer(
     stated = table["calibration"]["confidence"] if "calibration" in table else None
     assert stated == (None if confidence is None else pytest.approx(confidence))
     assert table["model"] == ("g4o_response" if "g4o_response" in fields else "response")
+    assert model_name(table) == ("g4o_response" if "g4o_response" in fields else "this file")
 
 
 def official(number: int, g4o: str, qwen: str, **fields: Any) -> dict[str, Any]:
@@ -160,6 +161,28 @@ def test_the_answers_of_several_models_are_graded_in_one_file() -> None:
     tables = [SIMPLEVQA.table(rows) for rows in by_model.values()]
     assert tables[0]["calibration"]["confidence"] == pytest.approx(0.8)
     assert "calibration" not in tables[1]  # qwen stated none
+
+
+@pytest.mark.parametrize(
+    "fields", [{"task": "LS"}, {"vqa_category": "{'task_category': 'LS'}"}, {"task_category": "LS"}]
+)
+def test_the_task_divides_a_report_however_it_is_given(fields: dict[str, str]) -> None:
+    facets = SIMPLEVQA.facets_of({"data_id": 1, "language": "EN", **fields})
+    assert facets == {"vqa_category.task_category": "LS", "language": "EN"}
+
+
+@pytest.mark.parametrize("without", [{}, {"qwen_response": None}])
+def test_a_verdict_on_the_only_answer_of_a_row_belongs_to_its_model(
+    without: dict[str, None],
+) -> None:
+    alone = {k: v for k, v in official(2, "Rembrandt", "").items() if k != "qwen_response"}
+    graded_rows = []
+    for row in (official(1, "Rembrandt", "Rubens"), {**alone, **without}):
+        verdicts = [Verdict(status="scored", label="Correct") for _ in SIMPLEVQA.requests(row)]
+        graded_rows.append(SIMPLEVQA.graded_row(row, verdicts))
+    by_model = SIMPLEVQA.by_model(graded_rows)
+    statuses = {name: SIMPLEVQA.table(rows)["statuses"] for name, rows in by_model.items()}
+    assert statuses == {"g4o_response": {"scored": 2}, "qwen_response": {"scored": 1}}
 
 
 def test_a_models_missing_conclusion_is_no_attempt_in_the_papers_columns() -> None:

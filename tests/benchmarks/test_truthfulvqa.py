@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,14 @@ def test_the_table() -> None:
     scores = TRUTHFULVQA.scores(ROWS)
     assert [score.value for score in scores] == [1, 1, 1, 0, 0, 1, 0, 0]
     assert [score.id for score in scores] == [str(number) for number in range(8)]
+
+
+@pytest.mark.parametrize("spelling", [str, float])
+def test_levels_of_tables_are_texts_or_fractions(spelling: Callable[[int], Any]) -> None:
+    rows = [{**row, "level": spelling(row["level"])} for row in ROWS]
+    assert TRUTHFULVQA.table(rows) == TRUTHFULVQA.table(ROWS)
+    results = [result("s", spelling(n), logits) for n, logits in ((1, ONE), (2, TWO), (3, THREE))]
+    assert measure_lal(results)["complete_sets"] == 1
 
 
 def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:

@@ -249,9 +249,8 @@ def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
     environment.filters |= {"cells": interval_cells, "parts": figure_parts}
     benchmark, rows = model.benchmark, model.rows
     scores = benchmark.scores(rows)
-    by_id = {score.id: score.value for score in scores}
-    _, human = labels_of_both(model)
-    items = [_item(benchmark, row, by_id, human) for row in rows[:MAX_ITEMS]]
+    known = zip(rows[:MAX_ITEMS], scores, labels_of_both(model), strict=False)
+    items = [_item(benchmark, row, score.value, labels) for row, score, labels in known]
     facets = {
         name: in_order({item["facets"][name] for item in items if name in item["facets"]}, first)
         for name, first in benchmark.facets.items()
@@ -273,22 +272,21 @@ def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
 
 
 def _item(
-    benchmark: Benchmark, row: Row, scores: Mapping[str, float | None], people: Mapping[str, str]
+    benchmark: Benchmark, row: Row, score: float | None, labels: tuple[str, str] | None
 ) -> dict[str, Any]:
-    """Collect what the page shows of an item, given headline scores and people's labels by id.
+    """Collect what the page shows of an item, given its headline score, and labels of both.
 
     All texts come from outside. Raise ``FieldError`` if the row's ``images`` or ``verdicts`` hold
     something else.
     """
-    key = str(row.get(benchmark.item_id, ""))
-    verdicts, score, images = stored_verdicts(row), scores.get(key), row.get("images") or []
+    verdicts, images = stored_verdicts(row), row.get("images") or []
     if not isinstance(images, list) or not all(isinstance(name, str) for name in images):
         raise FieldError("images", "expected a list of file names", benchmark.location(row))
-    labels = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
+    given = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
     notes = [note for v in verdicts.values() for note in (v.message, v.critique) if note]
     posteriors = {task: v.probabilities for task, v in verdicts.items() if v.probabilities}
     return {
-        "id": key,
+        "id": str(row.get(benchmark.item_id, "")),
         "question": str(row.get("question", "")),
         "references": _texts(row, REFERENCE_FIELDS)[:1],
         "responses": _texts(row, RESPONSE_FIELDS),
@@ -296,8 +294,8 @@ def _item(
         "facets": benchmark.facets_of(row),
         "score": score,
         # Rules or another grader give a score alone.
-        "verdict": ", ".join(labels) or (NOT_SCORED if score is None else f"{score:g}"),
-        "people": people.get(key),
+        "verdict": ", ".join(given) or (NOT_SCORED if score is None else f"{score:g}"),
+        "people": labels and labels[1],
         "posteriors": posteriors,
         "notes": notes,
     }

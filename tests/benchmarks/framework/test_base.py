@@ -39,6 +39,8 @@ def test_responses_meet_their_items() -> None:
         with pytest.raises(FieldError) as error:
             join_responses(items, responses, "data_id")
         assert (error.value.field, error.value.location) == ("data_id", f"response {place}")
+    with pytest.raises(FieldError, match="two items are '1'"):
+        join_responses([*items, {"data_id": "1"}], [{"data_id": 1}], "data_id")
 
 
 def test_responses_are_read_with_their_items(tmp_path: Path) -> None:

@@ -138,6 +138,17 @@ def test_agreement_counts_what_both_labelled() -> None:
     assert judge_agreement(replace(model, people=())) is None
 
 
+def test_agreement_counts_items_without_an_id() -> None:
+    asked = {"task": "hieval-qs", "question": "Who?", "references": ["A"], "response": "A"}
+    rows: list[dict[str, Any]] = []
+    for said in ("Correct", "Wrong", "Correct"):
+        verdicts = {"hieval-qs": {"status": "scored", "label": said}}
+        rows.append({**asked, "label": "Correct", "verdicts": verdicts})
+    agreement = judge_agreement(GradedModel(HIEVAL, rows))
+    assert agreement is not None
+    assert agreement["confusion"]["counts"] == [[2, 1], [0, 0]]
+
+
 GRADED = {
     "charthal": item(response="x", score=1),
     "chartom": chart(fact_response="1.2", fact_correct=True),

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
 from benchmarks.framework.leaderboard import build_leaderboard, read_models
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from tests.benchmarks.framework.test_correction import graded as graded_with_people
 from tests.benchmarks.test_charthal import CHARTHAL, item
 from tests.benchmarks.test_hieval import HIEVAL
@@ -52,6 +52,14 @@ def test_a_difference_on_few_items_leaves_out_zero_only_where_the_test_does(move
     assert found["p"] > 0.05
     assert found["difference"]["value"] == pytest.approx(movers / 300)
     assert found["difference"]["low"] <= 0 < found["difference"]["high"] <= 1
+
+
+def test_answers_that_nobody_graded_are_scored_by_the_data_sets_own_key() -> None:
+    rows = [{"question_id": 1, "answer": "A", "response": "(A)"}]
+    assert [score.value for score in TRUTHFULVQA.scores(rows)] == [1.0]
+    with pytest.raises(FieldError) as error:
+        TRUTHFULVQA.scores([{"question_id": 1, "response": "(A)"}])
+    assert (error.value.field, error.value.location) == ("answer", "item '1'")
 
 
 def test_charthal_is_compared_cell_by_cell() -> None:

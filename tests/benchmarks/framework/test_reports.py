@@ -145,6 +145,12 @@ def test_every_item_can_be_read_and_filtered() -> None:
     assert any("judges: j1" in text for text in page.texts["li"])
 
 
+def test_items_that_share_an_id_keep_their_own_scores() -> None:
+    rows = [item(response="x", score=score) for score in (1, 0)]
+    items = [a for a in Page(page_of(rows)).all("details") if a.get("class") == "item"]
+    assert [a["data-verdict"] for a in items] == ["100", "0"]
+
+
 @pytest.mark.parametrize("images", [[7], "a.png", 7])
 def test_pictures_that_are_none_are_named_with_their_item(images: Any) -> None:
     with pytest.raises(FieldError) as error:

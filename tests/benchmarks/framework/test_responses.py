@@ -11,7 +11,13 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import ask_backbone, build_questions, read_wording
+from benchmarks.framework.responses import (
+    ask_backbone,
+    build_questions,
+    join_answers,
+    read_wording,
+)
+from clients.chat import JobResult, Reply
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
@@ -240,6 +246,29 @@ def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     done = ask(fake, "simplevqa", items, "--decoding", "published")
     assert done.exit_code == 0, done.stderr
     assert fake.seen[0].body.keys() == {"model", "messages"}
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("charthal", {"score": 1, "eval_resp": "Score: 1", "verdicts": {}}),
+        ("chartom", {"fact_correct": True, "mind_prediction": 0.1}),
+        ("simplevqa", {"judge_res": {"response": "A"}, "model": "other", "atomic_response": "x"}),
+        ("truthfulvqa", {"extracted_answer": "A", "stated_answer": "A", "is_correct": True}),
+        ("hieval", {"responses": ["x"], "label": "Correct", "annotators": ["anna"]}),
+    ],
+)
+def test_what_was_found_of_another_models_response_is_left_out(
+    name: str, found: dict[str, Any]
+) -> None:
+    benchmark = get_benchmark(name)
+    rows = [{**benchmark.example[0], "group": "g", "hmi": 0.2, **found}]
+    questions = build_questions(benchmark, rows, benchmark.styles[0])
+    replies = {question.chat.id: Reply(text="new") for question in questions}
+    [row], _ = join_answers(benchmark, rows, questions, JobResult(replies))
+    assert not found.keys() & row.keys()
+    assert row == {**row, "question": rows[0]["question"], "group": "g", "hmi": 0.2}
+    assert {row[question.field] for question in questions} == {"new"}
 
 
 @pytest.mark.parametrize("name", ["charthal", "chartom", "simplevqa", "truthfulvqa"])
