@@ -49,7 +49,7 @@ from judging.models.backbones import Backbone
 from judging.models.devices import computed_in
 from judging.rules.answer_options import options_of
 from judging.tasks import get_task
-from judging.types import LabelledExample, Mode, Verdict
+from judging.types import LabelledExample, Verdict
 from train.finish.grading import KeptChunk, KeptGrades
 from train.loop.checkpoint import (
     Progress,
@@ -298,11 +298,10 @@ def write_judge(
     if backbone.reads_pictures:
         backbone.processor.image_processor.save_pretrained(folder)
     rubrics: dict[str, list[str]] = {}
-    modes: dict[str, tuple[Mode, ...]] = {}
-    for rubric, indices in rows.train.by_rubric().items():
+    modes = rows.train.modes()
+    for rubric in modes:
         task, _, name = rubric.partition("/")
         rubrics.setdefault(task, []).append(name)
-        modes[rubric] = tuple(rows.train.modes(indices))
     card = JudgeCard.for_rubrics(
         backbone,
         {task: tuple(sorted(names)) for task, names in rubrics.items()},
