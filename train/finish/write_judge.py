@@ -58,7 +58,7 @@ from train.loop.checkpoint import (
     selection_key,
     validations_in,
 )
-from train.rows.data import RunSplits
+from train.rows.data import ReplaySection, RunSplits
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import Recipe
 from train.setup.run_log import GRADE_VARIABLE, RUN_LOG
@@ -392,9 +392,18 @@ def write_model_card(result: RunResult, script: str, rows: IndexedSplits) -> Non
 
 
 def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
-    data, hashes = result.recipe.data, result.hashes
-    files = {"train": data.train, "val": (data.val,), "cal": (data.cal,), "test": (data.test,)}
-    splits = {name: rows for name, rows in result.splits.by_name.items() if rows}
+    data, hashes, replayed = result.recipe.data, result.hashes, result.splits.replayed
+    replay = getattr(result.recipe, "replay", ReplaySection())
+    files: dict[str, tuple[Path | None, ...]] = {
+        "train": data.train,
+        "replayed": replay.train if replayed else (),
+        **{"val": (data.val,), "cal": (data.cal,), "test": (data.test,)},
+    }
+    parts = result.splits.by_name
+    train = parts.pop("train")
+    num_new = len(train) - replayed
+    splits = {"train": train[:num_new], "replayed": train[num_new:], **parts}
+    splits = {name: rows for name, rows in splits.items() if rows}
 
     def shown(path: Path) -> str:
         sha256 = hashes.get(str(path))  # a data set of the hub has none
