@@ -76,7 +76,7 @@ class TrainingRun:
     method: type[Method]
     recipe: Path
     overrides: tuple[str, ...]
-    """``key.path=value``, the user's last."""
+    """``key.path=value``, those of options last."""
     output: Path
     files: Mapping[Split, Sequence[RunTable]]
     """Tables that the user gave, by split; empty: the recipe's files."""
@@ -137,7 +137,7 @@ class TrainingRun:
         given = [
             f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
         ]
-        values = read_values(path, [*given, *keys])
+        values = read_values(path, [*keys, *given])
         method, output = method_of(path, values), section_keys(values, "run", path).get("output")
         if not output:
             raise CustosError(f"{path}: no run.output; give --out FOLDER")
@@ -145,6 +145,7 @@ class TrainingRun:
         no_file = {key.partition("=")[0].removeprefix("data.") for key in keys}
         wanted = HELD_OUT if method.gives_labels else HELD_OUT[:1]
         held_out = tuple(s for s in wanted if s not in files and s not in no_file)
+        overrides = [*keys, *given]
         if files:
             of_recipe = section_keys(values, "data", path)
             if mapping == TableMapping():
@@ -159,11 +160,11 @@ class TrainingRun:
             }
             if "votes" in of_recipe:  # the other keys are about the recipe's own files
                 data["votes"] = of_recipe["votes"]
-            given = [f"data={json.dumps(data)}", *given]
+            overrides = [f"data={json.dumps(data)}", *overrides, "data.mapping=null"]
         if name and not mapping.task:
             mapping = mapping.model_copy(update={"task": recipe})
         if earlier is not None:
-            given = ["provenance=null", *given]
+            overrides = ["provenance=null", *overrides]
             if not method.gives_labels:
                 raise CustosError(
                     f"{earlier}: judges of rewards give no labels to compare; go on with --init"
@@ -177,7 +178,7 @@ class TrainingRun:
         return cls(
             method=method,
             recipe=path,
-            overrides=(*given, *keys, *(["data.mapping=null"] if files else [])),
+            overrides=tuple(overrides),
             output=output,
             files=tables,
             held_out=held_out,
