@@ -167,6 +167,18 @@ def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:
     assert time[2:] == ["s"] and 0 < int(time[1]) < 120
 
 
+def test_a_table_for_a_task_is_planned_as_it_is_trained_on(small: str, tmp_path: Path) -> None:
+    """Its rows name no task, and the recipe's files to calibrate and test with are not there."""
+    table = tmp_path / "rows.csv"
+    colours = ("red", "green", "blue", "black", "white")
+    rows = [f"Which {colour}?,{colour},brown,A,A is." for colour in colours]
+    heading = "question,response_a,response_b,label,critique"
+    table.write_text("\n".join([heading, *rows]), encoding="utf-8")
+    data = f"data.train={table}", "data.val=null"
+    plan = _json("truthful-pair", "--gpus", "0", *data, f"backbone={small}", "adapter.init=null")
+    assert plan["rows"] == 4, "and one to validate with"
+
+
 def test_the_list_says_what_each_recipe_is_for() -> None:
     result = succeed("recipe", "list")
     heading, *lines = result.stdout.splitlines()
