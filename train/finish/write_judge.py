@@ -420,6 +420,9 @@ def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
         for name, examples in splits.items()
     ]
     lines = [markdown_table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows), ""]
+    if data.votes == "shares":
+        text = "Training rows that people labelled differently stand above once for each label"
+        lines += [f"{text}, and count by its share of their votes.", ""]
     if mapping := data.model_dump(mode="json", exclude_none=True).get("mapping"):
         text = json.dumps(mapping, ensure_ascii=False)
         lines += [f"Columns and labels were mapped: `{text}`.", ""]

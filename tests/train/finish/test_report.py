@@ -88,10 +88,12 @@ def test_questions_that_the_start_was_trained_on(tmp_path: Path) -> None:
     assert replace(run, splits=RunSplits(written, written)).known_to_start == 0
 
 
-def test_the_card_tells_replayed_rows_from_those_of_the_training_file() -> None:
-    settings = recipe_of(JointRecipe, Path("run"), replay__train=["earlier.jsonl"])
+def test_the_card_says_which_training_rows_are_not_those_of_the_file() -> None:
+    changed: dict[str, Any] = {"replay__train": ["earlier.jsonl"], "data__votes": "shares"}
+    settings = recipe_of(JointRecipe, Path("run"), **changed)
     rows = Examples.write(examples(8))
     run = RunResult(settings, RunSplits(rows, rows, replayed=3), {}, [], Progress())
     table = "\n".join(_data(run, []))
     assert "| train | unused.jsonl | 5 |" in table
     assert "| replayed | earlier.jsonl | 3 |" in table
+    assert "labelled differently stand above once for each label" in table
