@@ -134,9 +134,7 @@ class TrainingRun:
             )
         path = find_recipe(name or recipe)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
-        given = [
-            f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
-        ]
+        given = [f"{key}={_quoted(str(of))}" for key, of in options.items() if of is not None]
         values = read_values(path, [*keys, *given])
         method, output = method_of(path, values), section_keys(values, "run", path).get("output")
         if not output:
@@ -160,7 +158,7 @@ class TrainingRun:
             }
             if "votes" in of_recipe:  # the other keys are about the recipe's own files
                 data["votes"] = of_recipe["votes"]
-            overrides = [f"data={json.dumps(data)}", *overrides, "data.mapping=null"]
+            overrides = [f"data={_quoted(data)}", *overrides, "data.mapping=null"]
         if name and not mapping.task:
             mapping = mapping.model_copy(update={"task": recipe})
         if earlier is not None:
@@ -261,6 +259,11 @@ class TrainingRun:
         finally:
             del os.environ[COMMAND_VARIABLE]
             os.environ.pop(GRADE_VARIABLE, None)
+
+
+def _quoted(value: Any) -> str:
+    """Write a value as YAML, which does not read the pairs that JSON makes of 😀 and the like."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def stop_message(folder: Path, command: str) -> str:

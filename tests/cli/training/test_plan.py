@@ -291,13 +291,14 @@ def test_seeds_are_trained_once_and_summed_up(trained: list[list[str]]) -> None:
 
 def test_seed_0_is_a_seed() -> None:
     """It would else be the recipe's own, and two runs of a sweep could be the same."""
-    options: dict[str, Any] = {"init": None, "out": Path("x"), "command": ""}
+    out = Path("runs/😀")
+    options: dict[str, Any] = {"init": None, "out": out, "command": ""}
     for seed in (0, 3):
         keys = ["run.seed=7", "run.output=y"]  # an option stands, as in a sweep and a dry run
         run = TrainingRun.plan(RECIPE, keys, {}, TableMapping(), seed=seed, **options)
         assert f'run.seed="{seed}"' in run.overrides
         parsed = parse_recipe(FocalRecipe, run.recipe, run.overrides).run
-        assert (parsed.seed, parsed.output, run.output) == (seed, Path("x"), Path("x"))
+        assert (parsed.seed, parsed.output, run.output) == (seed, out, out)
 
 
 def test_another_recipe_does_not_go_on_in_the_same_folder(trained: list[list[str]]) -> None:
