@@ -117,7 +117,12 @@ def test_the_service_is_asked_for_the_task_of_the_recipe(
     rows = {name: [labelled_pair(number)] for number, name in enumerate(("train", "val"))}
     path = recipe_file(tmp_path, "unused", rows, task="truthful-pure-label")
     asked: list[LabelledExample] = []
-    monkeypatch.setattr(rehearsal, "serve_once", lambda _, row: asked.append(row) or 0)
+
+    def serve_once(_: Path, row: LabelledExample) -> int:
+        asked.append(row)
+        return 0
+
+    monkeypatch.setattr(rehearsal, "serve_once", serve_once)
     monkeypatch.setattr(PARTS_OF_RUN, "by_name", {"serving": Part()})
     dry_run = rehearsal.Rehearsal(lambda recipe: None, Critique, path, [], 1)
     dry_run._judge_and_serve(parse_recipe(CritiqueRecipe, path))
