@@ -20,6 +20,7 @@ from cli.shared.options import AsJson, Keys, command_line, with_groups
 from cli.shared.outputs import OutFolder, Verb, output_folder
 from cli.shared.screen import in_columns, show_skipped, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions
+from data_prep.tables.reader import task_fields
 from evaluation.comparisons.compare import MARGIN, Outcome, gate, gate_outcome, read_shared
 from evaluation.estimate import paired_accuracies
 from evaluation.report.text import with_interval
@@ -146,23 +147,24 @@ def train(
         if dry_run and out:
             shutil.rmtree(out, ignore_errors=True)
     if earlier is not None and not dry_run:
-        outcome, line = _choose_judge(earlier, run.output, margin)
+        outcome, line = _choose_judge(earlier, run.output, margin, run.task)
         typer.echo(line)
         raise typer.Exit(STATUS[outcome])
 
 
-def _choose_judge(old: Path, new: Path, margin: float) -> tuple[Outcome, str]:
+def _choose_judge(old: Path, new: Path, margin: float, task: str | None) -> tuple[Outcome, str]:
     """Have both judges grade the test rows of a run, and decide which one to use, in a line.
 
+    The rows are graded under the ``task`` that the recipe trains all rows under, if it names one.
     The evaluations stay in the folder of the run, and so does the decision.
     """
     from evaluation.outcomes import save_evaluation
     from evaluation.report.evaluate import grade_examples, resolve_examples
     from judging.judge import Judge
 
-    path = new / DATA_FOLDER / "test.jsonl"
+    path, fields = new / DATA_FOLDER / "test.jsonl", task_fields(task) if task else {}
     test = [
-        row.model_copy(update={"id": f"{number}-{row.id}"})  # tables may use an id each
+        row.model_copy(update={"id": f"{number}-{row.id}", **fields})  # tables may use an id each
         for number, row in read_records(path, LabelledExample)
     ]
     folders = [new / COMPARED / name for name in ("before", "after")]

@@ -25,7 +25,7 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from evaluation.outcomes import question_numbers
-from evaluation.report.evaluate import grade_examples
+from evaluation.report.evaluate import grade_examples, resolve_examples
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.files.records import write_json
@@ -244,7 +244,8 @@ def grade_start(
 
     The model of the run is still loaded, so this costs no second loading: the adapter is put back
     to what it was at the start, or switched off where the run began without one. A rubric that the
-    start was not trained for is graded like the others: that is where training began.
+    start was not trained for is graded like the others: that is where training began. It grades in
+    the modes that the rows are learnt in, as the finished judge will.
 
     The verdicts have the index of their row: of all rows, or of the :func:`affordable_rows`. There
     are none if the run chose its start.
@@ -254,14 +255,16 @@ def grade_start(
     recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
     backbone = trainer.rows.train.encoder.backbone
     card = JudgeCard.for_requests(backbone, examples, recipe.run.response_budget)
-    indices = affordable_rows(examples, recipe.run.seed)
+    card = card.model_copy(update={"modes": trainer.rows.train.modes()})
     with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():
         engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
         adapter = adapter_identity(folder) if folder else None
         judge = Judge("start", backbone, engine, card, adapter)
         if folder and (folder / CALIBRATION_FILE).is_file():
             judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
-        chosen = [examples[index] for index in indices]
+        resolved = resolve_examples(judge, examples)
+        indices = affordable_rows(resolved, recipe.run.seed)
+        chosen = [resolved[index] for index in indices]
         grade = partial(grade_examples, judge)
         graded = kept.grade("grading the start", judge, chosen, grade, KeptChunk[Verdict])
     return dict(zip(indices, graded, strict=True))

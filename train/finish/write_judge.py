@@ -49,7 +49,7 @@ from judging.models.backbones import Backbone
 from judging.models.devices import computed_in
 from judging.rules.answer_options import options_of
 from judging.tasks import get_task
-from judging.types import LabelledExample, Mode, Verdict
+from judging.types import LabelledExample, Verdict
 from train.finish.grading import KeptChunk, KeptGrades
 from train.loop.checkpoint import (
     Progress,
@@ -58,7 +58,7 @@ from train.loop.checkpoint import (
     selection_key,
     validations_in,
 )
-from train.rows.data import RunSplits
+from train.rows.data import ReplaySection, RunSplits
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import Recipe
 from train.setup.run_log import GRADE_VARIABLE, RUN_LOG
@@ -298,11 +298,10 @@ def write_judge(
     if backbone.reads_pictures:
         backbone.processor.image_processor.save_pretrained(folder)
     rubrics: dict[str, list[str]] = {}
-    modes: dict[str, tuple[Mode, ...]] = {}
-    for rubric, indices in rows.train.by_rubric().items():
+    modes = rows.train.modes()
+    for rubric in modes:
         task, _, name = rubric.partition("/")
         rubrics.setdefault(task, []).append(name)
-        modes[rubric] = tuple(rows.train.modes(indices))
     card = JudgeCard.for_rubrics(
         backbone,
         {task: tuple(sorted(names)) for task, names in rubrics.items()},
@@ -393,9 +392,18 @@ def write_model_card(result: RunResult, script: str, rows: IndexedSplits) -> Non
 
 
 def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
-    data, hashes = result.recipe.data, result.hashes
-    files = {"train": data.train, "val": (data.val,), "cal": (data.cal,), "test": (data.test,)}
-    splits = {name: rows for name, rows in result.splits.by_name.items() if rows}
+    data, hashes, replayed = result.recipe.data, result.hashes, result.splits.replayed
+    replay = getattr(result.recipe, "replay", ReplaySection())
+    files: dict[str, tuple[Path | None, ...]] = {
+        "train": data.train,
+        "replayed": replay.train if replayed else (),
+        **{"val": (data.val,), "cal": (data.cal,), "test": (data.test,)},
+    }
+    parts = result.splits.by_name
+    train = parts.pop("train")
+    num_new = len(train) - replayed
+    splits = {"train": train[:num_new], "replayed": train[num_new:], **parts}
+    splits = {name: rows for name, rows in splits.items() if rows}
 
     def shown(path: Path) -> str:
         sha256 = hashes.get(str(path))  # a data set of the hub has none
@@ -412,6 +420,9 @@ def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
         for name, examples in splits.items()
     ]
     lines = [markdown_table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows), ""]
+    if data.votes == "shares":
+        text = "Training rows that people labelled differently stand above once for each label"
+        lines += [f"{text}, and count by its share of their votes.", ""]
     if mapping := data.model_dump(mode="json", exclude_none=True).get("mapping"):
         text = json.dumps(mapping, ensure_ascii=False)
         lines += [f"Columns and labels were mapped: `{text}`.", ""]

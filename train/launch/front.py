@@ -76,7 +76,7 @@ class TrainingRun:
     method: type[Method]
     recipe: Path
     overrides: tuple[str, ...]
-    """``key.path=value``, the user's last."""
+    """``key.path=value``, those of options last."""
     output: Path
     files: Mapping[Split, Sequence[RunTable]]
     """Tables that the user gave, by split; empty: the recipe's files."""
@@ -134,10 +134,8 @@ class TrainingRun:
             )
         path = find_recipe(name or recipe)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
-        given = [
-            f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
-        ]
-        values = read_values(path, [*given, *keys])
+        given = [f"{key}={_quoted(str(of))}" for key, of in options.items() if of is not None]
+        values = read_values(path, [*keys, *given])
         method, output = method_of(path, values), section_keys(values, "run", path).get("output")
         if not output:
             raise CustosError(f"{path}: no run.output; give --out FOLDER")
@@ -145,6 +143,7 @@ class TrainingRun:
         no_file = {key.partition("=")[0].removeprefix("data.") for key in keys}
         wanted = HELD_OUT if method.gives_labels else HELD_OUT[:1]
         held_out = tuple(s for s in wanted if s not in files and s not in no_file)
+        overrides = [*keys, *given]
         if files:
             of_recipe = section_keys(values, "data", path)
             if mapping == TableMapping():
@@ -159,11 +158,11 @@ class TrainingRun:
             }
             if "votes" in of_recipe:  # the other keys are about the recipe's own files
                 data["votes"] = of_recipe["votes"]
-            given = [f"data={json.dumps(data)}", *given]
+            overrides = [f"data={_quoted(data)}", *overrides, "data.mapping=null"]
         if name and not mapping.task:
             mapping = mapping.model_copy(update={"task": recipe})
         if earlier is not None:
-            given = ["provenance=null", *given]
+            overrides = ["provenance=null", *overrides]
             if not method.gives_labels:
                 raise CustosError(
                     f"{earlier}: judges of rewards give no labels to compare; go on with --init"
@@ -177,7 +176,7 @@ class TrainingRun:
         return cls(
             method=method,
             recipe=path,
-            overrides=(*given, *keys, *(["data.mapping=null"] if files else [])),
+            overrides=tuple(overrides),
             output=output,
             files=tables,
             held_out=held_out,
@@ -260,6 +259,11 @@ class TrainingRun:
         finally:
             del os.environ[COMMAND_VARIABLE]
             os.environ.pop(GRADE_VARIABLE, None)
+
+
+def _quoted(value: Any) -> str:
+    """Write a value as YAML, which does not read the pairs that JSON makes of 😀 and the like."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def stop_message(folder: Path, command: str) -> str:

@@ -45,6 +45,7 @@ from judging.types import JudgeRequest, LabelledExample
 from train.launch.front import interrupted_by, known_error, load_recipe
 from train.launch.run_plan import backbone_config, plan_run
 from train.methods.base import Method
+from train.methods.dpo import DpoRecipe
 from train.plan.planner import PUBLISHED_LIMITS, gpu_memory, in_gib
 from train.rows.data import ReplaySection, read_splits
 from train.setup.engines import FSDP, asks_for
@@ -229,7 +230,7 @@ class Rehearsal:
             with PARTS.measured("judge load"):
                 Judge.load(str(recipe.run.output))
             return
-        splits = read_splits(recipe.data)
+        splits = self.method.read_rows(recipe)
         with PARTS.measured("serving"):
             size = serve_once(recipe.run.output, (splits.test or splits.val)[0])
             assert PARTS.by_name is not None
@@ -286,6 +287,8 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
         keys.append(f"data.{name}={folder / name}.jsonl")
     if isinstance(getattr(recipe, "replay", None), ReplaySection):
         keys.append(f"replay.val_limit={held_out}")
+    if isinstance(recipe, DpoRecipe):  # those of an earlier run are of all rows
+        keys.append("dpo.preferences=null")
     return keys
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import AutoConfig, PretrainedConfig
 
+from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError, FieldError, Missing
 from judging.files.opening import shipped_yaml
 from judging.models.backbones import load_backbone
@@ -53,10 +54,16 @@ def plan_run(
     """
     if shared and gpus < 2:
         raise CustosError("--shared: give the number of GPUs that share the model: --gpus N")
-    path = find_recipe(recipe_of_task(recipe) or recipe)
+    of_task = recipe_of_task(recipe)
+    path = find_recipe(of_task or recipe)
     values = read_values(path, keys)
     method = method_of(path, values)
     parsed = parse_recipe(method.recipe_class, path, keys, values)
+    changes: dict[str, Any] = {"cal": None, "test": None}  # no step reads them
+    if of_task:  # rows that name no task are of this one, as in training
+        mapping = parsed.data.mapping or TableMapping()
+        changes["mapping"] = mapping.model_copy(update={"task": mapping.task or recipe})
+    parsed = parsed.model_copy(update={"data": parsed.data.model_copy(update=changes)})
     if issubclass(method, OwnCritiques):
         raise CustosError(f"{recipe}: steps of TRL's trainers cannot be planned; try --dry-run 2")
     check_processes(parsed, {"WORLD_SIZE": str(gpus or 1), FSDP: str(shared)})

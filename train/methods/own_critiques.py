@@ -169,10 +169,10 @@ FIGURES = {
 }
 """Figures of TRL that are reported, and their names here."""
 WITHOUT_EFFECT = (
-    *("optim.token_budget", "optim.whole_questions"),
+    *("data.votes", "optim.token_budget", "optim.whole_questions"),
     *("run.quantization", "run.workers", "run.peak_tflops", "run.patience"),
 )
-"""Keys that these methods do not read: TRL makes the batches and takes the steps."""
+"""Keys that these methods do not read: TRL makes the batches, and counts all rows alike."""
 
 
 class CritiqueSection(Section):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from data_prep.splits.overlap import Overlap, find_overlaps
-from data_prep.tables.examples import check_dropped, check_row_pictures
+from data_prep.tables.examples import check_dropped, check_row_pictures, join_people
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table, task_fields
 from data_prep.tables.source import open_table
@@ -260,7 +260,9 @@ def _read(path: Path, limit: int | None = None, mapping: TableMapping | None = N
     numbers: list[int] = []
 
     def numbered() -> Iterator[LabelledExample]:
-        for number, row in read_table(path, LabelledExample, mapping, bad_rows):
+        rows = read_table(path, LabelledExample, mapping, bad_rows)
+        # Files of our shape, which may be too large for the memory, are joined when they are made.
+        for number, row in rows if mapping is None else join_people(list(rows)):
             numbers.append(number)
             yield row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
 

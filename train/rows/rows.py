@@ -180,10 +180,16 @@ class Rows:
             for number, rubric in enumerate(self.facts.rubrics)
         }
 
-    def modes(self, indices: Sequence[int]) -> list[Mode]:
-        """List how rows are learnt, the mode of most rows first."""
-        counts = np.bincount(self.facts.mode[indices], minlength=len(MODES))
-        return [MODES[i] for i in np.argsort(-counts, kind="stable") if counts[i]]
+    def modes(self) -> dict[str, tuple[Mode, ...]]:
+        """List by rubric how its rows are learnt, the mode of most rows first."""
+        counts = {
+            rubric: np.bincount(self.facts.mode[indices], minlength=len(MODES))
+            for rubric, indices in self.by_rubric().items()
+        }
+        return {
+            rubric: tuple(MODES[i] for i in np.argsort(-n, kind="stable") if n[i])
+            for rubric, n in counts.items()
+        }
 
     def widths(self) -> NDArray[np.int64]:
         """Count the columns that each row needs in a tensor, padding not included."""

@@ -167,6 +167,18 @@ def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:
     assert time[2:] == ["s"] and 0 < int(time[1]) < 120
 
 
+def test_a_table_for_a_task_is_planned_as_it_is_trained_on(small: str, tmp_path: Path) -> None:
+    """Its rows name no task, and the recipe's files to calibrate and test with are not there."""
+    table = tmp_path / "rows.csv"
+    colours = ("red", "green", "blue", "black", "white")
+    rows = [f"Which {colour}?,{colour},brown,A,A is." for colour in colours]
+    heading = "question,response_a,response_b,label,critique"
+    table.write_text("\n".join([heading, *rows]), encoding="utf-8")
+    data = f"data.train={table}", "data.val=null"
+    plan = _json("truthful-pair", "--gpus", "0", *data, f"backbone={small}", "adapter.init=null")
+    assert plan["rows"] == 4, "and one to validate with"
+
+
 def test_the_list_says_what_each_recipe_is_for() -> None:
     result = succeed("recipe", "list")
     heading, *lines = result.stdout.splitlines()
@@ -279,11 +291,14 @@ def test_seeds_are_trained_once_and_summed_up(trained: list[list[str]]) -> None:
 
 def test_seed_0_is_a_seed() -> None:
     """It would else be the recipe's own, and two runs of a sweep could be the same."""
-    options: dict[str, Any] = {"init": None, "out": Path("x"), "command": ""}
+    out = Path("runs/😀")
+    options: dict[str, Any] = {"init": None, "out": out, "command": ""}
     for seed in (0, 3):
-        run = TrainingRun.plan(RECIPE, [], {}, TableMapping(), seed=seed, **options)
+        keys = ["run.seed=7", "run.output=y"]  # an option stands, as in a sweep and a dry run
+        run = TrainingRun.plan(RECIPE, keys, {}, TableMapping(), seed=seed, **options)
         assert f'run.seed="{seed}"' in run.overrides
-        assert parse_recipe(FocalRecipe, run.recipe, run.overrides).run.seed == seed
+        parsed = parse_recipe(FocalRecipe, run.recipe, run.overrides).run
+        assert (parsed.seed, parsed.output, run.output) == (seed, out, out)
 
 
 def test_another_recipe_does_not_go_on_in_the_same_folder(trained: list[list[str]]) -> None:

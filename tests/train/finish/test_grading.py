@@ -19,7 +19,7 @@ from judging.types import LabelledExample
 from judging.verdicts.calibration import NO_THRESHOLD, HeldOutVerdicts
 from tests.forks import run_together
 from tests.train.finish import graded_together
-from tests.train.made_up import example, examples, recipe, torchrun, trainer
+from tests.train.made_up import example, examples, labelled_pair, recipe, torchrun, trainer
 from train.finish import grading
 from train.finish.grading import (
     FOLDER,
@@ -69,6 +69,16 @@ def test_it_is_the_judge_that_the_run_started_from(
     for verdict, of_judge in zip(verdicts.values(), expected, strict=True):
         assert verdict.id == of_judge.id
         assert verdict.probabilities == pytest.approx(of_judge.probabilities, abs=1e-4)
+
+
+def test_it_grades_in_the_modes_that_are_learnt(small: str, tmp_path: Path) -> None:
+    """A judge writes critiques of pairs, unless it learns their labels at once, as here."""
+    pairs = [labelled_pair(number) for number in range(8)]
+    settings = recipe(tmp_path / "run", small, run__select="last", optim__max_steps=1)
+    learner = trainer(settings, small, pairs, pairs)
+    learner.fit()
+    verdicts = grade_start(learner, pairs[:2], KeptGrades(tmp_path, Processes()))
+    assert [verdict.critique for verdict in verdicts.values()] == [None, None]
 
 
 def test_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

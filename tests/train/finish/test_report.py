@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from judging.files.questions import write_question_hashes
-from tests.train.made_up import examples, recipe
-from train.finish.write_judge import RunResult, announce
+from tests.train.made_up import examples, recipe, recipe_of
+from train.finish.write_judge import RunResult, _data, announce
 from train.loop.checkpoint import Progress
+from train.methods.joint import JointRecipe
 from train.rows.data import Examples, RunSplits
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
@@ -85,3 +86,14 @@ def test_questions_that_the_start_was_trained_on(tmp_path: Path) -> None:
     write_question_hashes(start, rows[:1])
     assert run.known_to_start == 1
     assert replace(run, splits=RunSplits(written, written)).known_to_start == 0
+
+
+def test_the_card_says_which_training_rows_are_not_those_of_the_file() -> None:
+    changed: dict[str, Any] = {"replay__train": ["earlier.jsonl"], "data__votes": "shares"}
+    settings = recipe_of(JointRecipe, Path("run"), **changed)
+    rows = Examples.write(examples(8))
+    run = RunResult(settings, RunSplits(rows, rows, replayed=3), {}, [], Progress())
+    table = "\n".join(_data(run, []))
+    assert "| train | unused.jsonl | 5 |" in table
+    assert "| replayed | earlier.jsonl | 3 |" in table
+    assert "labelled differently stand above once for each label" in table

@@ -11,11 +11,17 @@ from typing import Any
 import pytest
 
 from judging.errors import CustosError
+from judging.types import LabelledExample
 from tests.cuda_stand_in import with_gpus
-from tests.train.made_up import examples, write_recipe
+from tests.train.made_up import examples, labelled_pair, recipe_file, write_recipe
 from train import hieval_stage1
 from train.launch import rehearsal
-from train.launch.rehearsal import of_every_label
+from train.launch.rehearsal import keys_of_few_rows, of_every_label
+from train.methods.critique import Critique, CritiqueRecipe
+from train.methods.dpo import DpoRecipe
+from train.setup.recipe import parse_recipe
+from train.tracking.throughput import PARTS as PARTS_OF_RUN
+from train.tracking.throughput import Part
 
 pytestmark = pytest.mark.usefixtures("forking_python")
 
@@ -102,6 +108,33 @@ def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:
     assert [row.label for row in of_every_label(rows, 4)] == ["Correct", "Wrong"] * 2
     assert len(of_every_label(rows[:3], 16)) == 3
     assert [row.label for row in of_every_label(rows, 1)] == ["Correct", "Wrong"]
+
+
+def test_the_service_is_asked_for_the_task_of_the_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of pairs are trained under another task, which is then the only one of the judge."""
+    rows = {name: [labelled_pair(number)] for number, name in enumerate(("train", "val"))}
+    path = recipe_file(tmp_path, "unused", rows, task="truthful-pure-label")
+    asked: list[LabelledExample] = []
+
+    def serve_once(_: Path, row: LabelledExample) -> int:
+        asked.append(row)
+        return 0
+
+    monkeypatch.setattr(rehearsal, "serve_once", serve_once)
+    monkeypatch.setattr(PARTS_OF_RUN, "by_name", {"serving": Part()})
+    dry_run = rehearsal.Rehearsal(lambda recipe: None, Critique, path, [], 1)
+    dry_run._judge_and_serve(parse_recipe(CritiqueRecipe, path))
+    assert [row.task for row in asked] == ["truthful-pure-label"]
+
+
+def test_critiques_are_drawn_of_the_few_rows(tmp_path: Path) -> None:
+    """Preferences of an earlier run are of more rows than a dry run reads."""
+    rows = {name: [labelled_pair(number)] for number, name in enumerate(("train", "val"))}
+    path = recipe_file(tmp_path, "unused", rows, dpo={"preferences": "preferences.jsonl"})
+    keys = keys_of_few_rows(parse_recipe(DpoRecipe, path), 1, tmp_path / "few")
+    assert parse_recipe(DpoRecipe, path, keys).dpo.preferences is None
 
 
 def test_a_service_that_was_killed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

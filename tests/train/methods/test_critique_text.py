@@ -1,6 +1,7 @@
 """Critique training: what is supervised, what it costs, and that a judge reads it back."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.train import _choose_judge
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import add_adapter
@@ -21,7 +23,7 @@ from judging.types import LabelledExample
 from tests.conftest import Folders
 from tests.tiny import Family, brute_force, reference_model, save_picture
 from tests.train import made_up
-from tests.train.made_up import critique_pair, recipe_file
+from tests.train.made_up import critique_pair, recipe_file, write_split
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.objective import TextModel
@@ -219,3 +221,14 @@ def test_it_is_evaluated_on_its_own_training_table(run: Path, tmp_path: Path) ->
     assert (report["n"], report["coverage"]) == (16, 1.0)
     rows = (tmp_path / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(row)["rubric"] for row in rows} == {f"{TASK}/plain"}
+
+
+def test_a_run_that_goes_on_from_it_is_compared_under_its_task(run: Path, tmp_path: Path) -> None:
+    new = shutil.copytree(run, tmp_path / "new")
+    (new / "data").mkdir()
+    write_split(new / "data" / "test.jsonl", _pairs(test=(200, 204))["test"])
+    _choose_judge(run, new, 0.5, TASK)
+    for name in ("before", "after"):
+        lines = (new / "compared" / name / "verdicts.jsonl").read_text(encoding="utf-8")
+        verdicts = [json.loads(line) for line in lines.splitlines()]
+        assert [verdict["label"] is None for verdict in verdicts] == [False] * 4

@@ -210,6 +210,7 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
     ("script", "key", "words"),
     [
         ("critique_grpo", "run.patience=2", "run.patience is not for this script"),
+        ("critique_grpo", "data.votes=shares", "data.votes is not for this script"),
         ("critique_dpo", "optim.token_budget=64", "optim.token_budget is not for this script"),
         ("critique_grpo", "critiques.drawn=1", "critiques.drawn"),
         ("critique_dpo", "dpo.least_margin=50", "no two critiques differ so much"),

@@ -84,6 +84,21 @@ def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> Non
     assert [row.label for row in splits.val] == [row.label for row in rows]
 
 
+def test_a_table_with_a_row_for_each_label_has_a_row_for_each_item(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    labels = ("anna,Correct", "ben,Wrong", "carla,Wrong")
+    lines = [f"{asked},green,brown,{label}" for asked in ("Which?", "Who?") for label in labels]
+    text = "\n".join(("question,references,response,worker,label", *lines))
+    path.write_text(text, encoding="utf-8")
+    mapping = {"columns": {"annotators": "worker"}}
+    files = dict.fromkeys(("train", "val", "test"), path)
+    splits = read_splits(_section(tmp_path, **files, mapping=mapping, votes="shares"))
+    assert splits.test is not None
+    assert [row.label for row in splits.test] == ["Wrong"] * 2
+    shares = [(row.label, round(row.weight, 3)) for row in splits.train]
+    assert shares == [("Correct", 0.333), ("Wrong", 0.667)] * 2
+
+
 def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
     path = write_split(tmp_path / "both.jsonl", rows)
