@@ -162,6 +162,17 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
     assert error["message"] == "no verdict: a response is empty"
 
 
+def test_a_refusal_by_the_judge_has_the_status_of_the_script(
+    http: httpx.Client, judge: KnowingJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "backbone", SimpleNamespace(**vars(judge.backbone) | {"context": 2}))
+    for name, status in (("simpleqa", 400), ("qa", 422)):
+        contract = CHAT_CONTRACTS.get(name)
+        answer = http.post(URL, json=body(contract, contract.layouts[0]))
+        assert answer.status_code == status
+        assert "the prompt has more than" in answer.text
+
+
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
     options: Any = {"response_format": {"type": "json_object"}}
     lmms = CHAT_CONTRACTS.get("lmms-eval")
