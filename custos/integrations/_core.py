@@ -168,8 +168,13 @@ def _loaded(source: str) -> AnyJudge:
 
 
 def references_in(value: Any) -> list[str]:
-    """Find the references in a column's value: one, or a list or an array of them."""
+    """Find the references in a column's value: one, or a list or an array of them.
+
+    They may be the single field of an object.
+    """
     value = _plain(value)
+    if isinstance(value, Mapping) and len(value) == 1:
+        return references_in(*value.values())
     has_messages = isinstance(value, list | tuple) and any(isinstance(x, Mapping) for x in value)
     several = value if isinstance(value, list | tuple) and not has_messages else [value]
     return [text for text in map(text_in, several) if text]

@@ -166,6 +166,8 @@ def test_texts_are_found_in_what_tools_pass(value: Any, text: str) -> None:
         (np.int64(7), ("7",)),
         (np.array(["a", "b"]), ("a", "b")),
         (np.array([]), ()),
+        ({"answers": ["a", "b"]}, ("a", "b")),
+        ({"messages": [{"role": "user", "content": "a"}, {"role": "ai", "content": "b"}]}, ("b",)),
         (math.nan, ()),
         ([math.nan, "a"], ("a",)),
         (None, ()),
