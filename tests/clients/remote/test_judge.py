@@ -397,6 +397,16 @@ def test_a_critique_and_the_confidence_after_it_are_kept(fake: FakeServer) -> No
     assert (torn.status, torn.critique, torn.stated_confidence) == ("abstain", None, None)
 
 
+def test_thoughts_before_a_label_are_not_read(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("<think>Correct?\nNo.</think>\n\nWrong")
+    assert [v.label for v in judge(fake).grade([score("Rome")])] == ["Wrong"]
+    drafts = "<critique>b</critique><label>B</label>"
+    fake.answer = lambda seen: say(f"<critique>a</critique><label>A</label><think>{drafts}</think>")
+    pair = pair_chat("9", "1", order="given").model_copy(update={"task": "truthful-pair"})
+    [verdict] = judge(fake).grade([pair])
+    assert (verdict.label, verdict.critique) == ("A", "a")
+
+
 def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
     cut_off = completion("I think").replace('"stop"', '"length"')
     fake.answer = lambda seen: Say(body=cut_off) if "Rome" in seen.text else say("Well.")
