@@ -303,12 +303,12 @@ def _label(verdict: Verdict, contract: Contract) -> str:
     """Read the label of a verdict, or raise why it has none."""
     if verdict.label is not None:
         return verdict.label
-    message = verdict.message or verdict.status
-    if verdict.status in ("not_judgeable", "abstain"):
-        raise ApiError(contract.refusal_status, f"no verdict: {message}", "messages")
+    message = f"no verdict: {verdict.message or verdict.status}"
     if fault := verdict.field_error:
-        raise ApiError(contract.refusal_status, f"{fault.field}: {fault.message}", "messages")
-    raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
+        message = f"{fault.field}: {fault.message}"
+    if verdict.status in ("not_judgeable", "abstain", "invalid"):
+        raise ApiError(contract.refusal_status, message, "messages")
+    raise ApiError(502 if verdict.status == "unparsed" else 500, message)
 
 
 def _verdict_pieces(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:

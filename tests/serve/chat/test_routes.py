@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from clients.connection import RequestRefused
+from judging import JudgeRequest, Verdict
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
 from serve.queue.service import Service
@@ -171,6 +173,16 @@ def test_a_refusal_by_the_judge_has_the_status_of_the_script(
         answer = http.post(URL, json=body(contract, contract.layouts[0]))
         assert answer.status_code == status
         assert "the prompt has more than" in answer.text
+
+
+def test_what_the_server_of_a_model_refuses_is_no_fault_of_the_service(
+    http: httpx.Client, judge: KnowingJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdict_on(asked: JudgeRequest, _: float) -> Verdict:
+        return Verdict.from_error(RequestRefused("longer than --max-model-len"), asked)
+
+    monkeypatch.setattr(judge, "verdict_on", verdict_on)
+    assert "the judge could not grade this" in refused(http, qa("Paris"))["message"]
 
 
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
