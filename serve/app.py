@@ -124,7 +124,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
             {
                 **judge.describe(),
                 "name": name,
-                "measured": measured_lines(name, judge.folder, judge.tasks),
+                "measured": measured_lines(name, judge.folder, judge.tasks, judge.backbone.name),
             }
             for name, judge in service.judges.items()
         ]

@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from jsonschema_rs import validator_for
 
+from evaluation.report.reliability import measured_lines
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
@@ -40,7 +41,7 @@ def test_judges_and_health(client: TestClient) -> None:
             "name": name,
             "tasks": {"hieval-qs": []},
             "packages": {"custos": "0.1.0"},
-            "measured": [f"judge {name}: not measured on this task (hieval-qs)"],
+            "measured": measured_lines(name, None, ("hieval-qs",), "embedded@1"),
         }
         for name in ("first", "second")
     ]
