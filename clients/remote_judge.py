@@ -218,11 +218,14 @@ class RemoteEngine:
         Raises ``CustosError`` if the server is down, or refuses the key or the model.
         """
         score = self._score_by_words if self.posterior == "approximate" else self._score_slots
+        num_servers = len(self.pool.members) if self.pool else 1
+        turns = asyncio.Semaphore(num_servers * self.server.concurrency)
 
         async def ask(connection: Connection, index: int) -> LabelLogprobs | CustosError:
-            if is_wanted and not is_wanted(index):
-                return UNWANTED
-            return await score(connection, prompts[index], tree)
+            async with turns:  # those who wait for a prompt may leave while others are sent
+                if is_wanted and not is_wanted(index):
+                    return UNWANTED
+                return await score(connection, prompts[index], tree)
 
         return self._ask_each(len(prompts), ask)
 

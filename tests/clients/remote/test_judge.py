@@ -314,6 +314,10 @@ def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_serv
     first, *others = there.engine.score(prompts, tree, lambda index: index == 0)
     assert others == [UNWANTED] * 2
     assert first == pytest.approx(there.engine.score(prompts, tree)[0], abs=1e-3)
+    one_by_one = replace(there.engine, server=replace(there.engine.server, concurrency=1))
+    num_sent = len(fake.seen)
+    one_by_one.score(prompts, tree, lambda index: len(fake.seen) == num_sent)
+    assert len(fake.seen) == num_sent + 1, "they leave while the first is answered"
     fake.answer = lambda seen: RESET
     with pytest.raises(CustosError, match="2 tries"):
         there.engine.score(prompts, tree, lambda index: index == 2)
