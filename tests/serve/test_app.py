@@ -14,8 +14,7 @@ from evaluation.report.reliability import measured_lines
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
-from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
-from serve.app import create_app, openapi, task_schema
+from serve.app import create_app, openapi
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
 from serve.pages.routes import headline_example, headline_judge, task_example, warm_up
@@ -143,6 +142,11 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
         row(task="nonsense"),
         row(mode="critique"),
         row(references=[]),
+        row(references="Paris"),
+        row(references=""),
+        row(criteria="short"),
+        row(risk=0.1),
+        row(risk=1),
         row(seed=-1),
         row(seed=2**63),
         row(responses=["a"]),
@@ -220,15 +224,6 @@ def test_an_operator_allows_what_was_not_measured(
                 assert error["field"] == "task" and "--allow-unmeasured" in error["message"]
         listed = [entry["name"] for entry in client.get("/tasks").json()["tasks"]]
         assert ("criterion" in listed) is bool(allowed)
-
-
-def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
-    judge, task = FakeJudge(), get_task("hieval-qs")
-    assert "risk" not in task_schema(task, Service({"a": judge}))["properties"]
-    held_out = {"hieval-qs/plain/any": HeldOutVerdicts(confidence=(0.9,), right=(True,))}
-    judge.calibration = CalibrationSet(judge="a", rubrics={}, held_out=held_out)
-    limits, _ = task_schema(task, Service({"a": judge}))["properties"]["risk"]["anyOf"]
-    assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 
 
 def test_an_example_is_of_a_rubric_that_a_judge_knows() -> None:
