@@ -228,11 +228,14 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
     for name in ("references", "criteria"):
         fields[name] |= {**text, "type": ["array", "string"]}
     fields["seed"] |= {"minimum": 0, "maximum": MAX_SEED}
+    address, are_addresses = "", ""
+    if service.remote_images:
+        address, are_addresses = "|https:", " or https addresses of hosts that are allowed here,"
     fields["images"] = {
         "type": "array",
-        "items": {"type": "string", "pattern": f"^{DATA_URL.pattern}"},
+        "items": {"type": "string", "pattern": f"^(?:{DATA_URL.pattern}{address})"},
         "maxItems": limits.images,
-        "description": f"Data URLs, each of a {FORMAT_NAMES} picture.",
+        "description": f"Data URLs,{are_addresses} each of a {FORMAT_NAMES} picture.",
     }
     if task.critique:
         fields["given_critique"]["anyOf"] = [text, {"type": "null"}]

@@ -14,10 +14,11 @@ from evaluation.report.reliability import measured_lines
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
-from serve.app import create_app, openapi
+from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
 from serve.pages.routes import headline_example, headline_judge, task_example, warm_up
+from serve.pictures.received import RemoteImages
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
 from tests.serve.sockets import serving
@@ -224,6 +225,15 @@ def test_an_operator_allows_what_was_not_measured(
                 assert error["field"] == "task" and "--allow-unmeasured" in error["message"]
         listed = [entry["name"] for entry in client.get("/tasks").json()["tasks"]]
         assert ("criterion" in listed) is bool(allowed)
+
+
+@pytest.mark.parametrize("hosts", [[], ["example.org"]])
+def test_addresses_of_pictures_are_described_where_they_are_fetched(hosts: list[str]) -> None:
+    images = RemoteImages(hosts, 1000) if hosts else None
+    task, judges = get_task("hieval-qs"), {"a": FakeJudge()}
+    schema = task_schema(task, Service(judges, remote_images=images))
+    given = row(images=["https://example.org/cat.png"])
+    assert validator_for(schema).is_valid(given) is bool(hosts)
 
 
 def test_an_example_is_of_a_rubric_that_a_judge_knows() -> None:
