@@ -22,7 +22,7 @@ from clients.judge_client import JudgeClient
 from judging.errors import CustosError
 from judging.labels import worth_by_place
 from judging.tasks import TASKS, get_task
-from judging.types import AnyJudge, JudgeRequest, Verdict, parse_record, score_of
+from judging.types import AnyJudge, JudgeRequest, Verdict, label_of, parse_record, score_of
 
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ONE_AT_A_TIME = threading.Lock()
@@ -54,19 +54,20 @@ class Grade:
 
     @property
     def reason(self) -> str:
-        """Say the label, how sure the judge is, its remark, and its critique if it wrote one."""
+        """Say the label with its error type, how sure the judge is, its remark and critique."""
         verdict = self.verdict
         sure = "" if verdict.confidence is None else f" (confidence {verdict.confidence:.2f})"
         judge = f", by {verdict.judge_name}" if verdict.judge_name else ""
         review = "a person should decide" if verdict.needs_review else None
-        parts = (f"{self.label}{sure}{judge}", verdict.message, review, verdict.critique)
+        label = label_of(self.label, verdict.error_type)  # whose confidence it is
+        parts = (f"{label}{sure}{judge}", verdict.message, review, verdict.critique)
         return ". ".join(filter(None, parts))
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Return what a tool may keep beside the score."""
-        names = ("label", "confidence", "probabilities", "needs_review", "judge_name", "judge")
-        return {name: getattr(self.verdict, name) for name in names}
+        names = ("label", "error_type", "confidence", "probabilities", "needs_review")
+        return {name: getattr(self.verdict, name) for name in (*names, "judge_name", "judge")}
 
 
 class Grader:

@@ -116,12 +116,18 @@ def test_an_error_type_does_not_change_what_a_label_is_worth() -> None:
         def verdict_on(self, response: str) -> Verdict:
             chances = {"Correct": 0.1, "Partial; Reasoning Error": 0.6, "Wrong; Other": 0.3}
             return Verdict(
-                status="scored", label="Partial", error_type="Other", probabilities=chances
+                status="scored",
+                label="Partial",
+                error_type="Reasoning Error",
+                confidence=0.6,
+                probabilities=chances,
             )
 
     grade = Grader(Typed()).grade(QUESTION, "x", "y")
     assert grade.score == 0.5
     assert grade.expected == pytest.approx(0.4)
+    assert grade.reason == "Partial; Reasoning Error (confidence 0.60)"
+    assert grade.metadata["error_type"] == "Reasoning Error"
 
 
 def test_several_references_are_alternatives_unless_said_otherwise() -> None:
