@@ -414,7 +414,7 @@ def label_masses(tokens: Sequence[ChatToken], labels: Sequence[str]) -> list[flo
         text = (text + token.token).lstrip(DECORATION)[:longest]
         logprob += token.logprob
         if text.strip(DECORATION) and not any(_fits(label, text) for label in labels):
-            return list(masses.values())
+            return [0.0] * len(labels)
     if text.strip(DECORATION):
         add(text, logprob)
     return list(masses.values())
@@ -431,8 +431,13 @@ def tokens_after(tokens: Sequence[ChatToken], opening: str) -> Sequence[ChatToke
 
 
 def _fits(label: str, text: str) -> bool:
-    """Tell whether a text is the start of a label, or the label with no further letter."""
+    """Tell whether a text is the start of a label, or the label with no further letter.
+
+    The case matters only for a single letter, such as A, which may be an article.
+    """
     text = text.lstrip(DECORATION)
+    if len(label) > 1:
+        label, text = label.lower(), text.lower()
     if label.startswith(text):
         return True
     return text.startswith(label) and not text[len(label)].isalnum()

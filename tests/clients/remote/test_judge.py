@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clients.chat import ChatToken
+from clients.chat import ChatToken, TokenLogprob
 from clients.chat_judge import ChatJudge
 from clients.connection import ModelServer, ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
@@ -196,6 +196,30 @@ def test_a_server_without_token_ids_is_read_by_its_words(
     found = there.grade([ask("Paris", id=str(n)) for n in range(3)] + [ask("Rome")])
     assert [one.status for one in found] == [*["scored"] * 3, "unparsed"]
     assert len(fake.seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "masses"),
+    [
+        ("Correct", [0.7, 0.2]),
+        ("correct", [0.7, 0.2]),
+        ("CORRECT", [0.7, 0.2]),
+        ("Correctly", [0, 0]),
+        ("The", [0, 0]),
+    ],
+)
+def test_an_alternative_decides_nothing_where_the_answer_is_no_label(
+    answer: str, masses: list[float]
+) -> None:
+    chances = {answer: 0.7, "Wrong": 0.2}
+    top = [TokenLogprob(token=token, logprob=math.log(p)) for token, p in chances.items()]
+    token = ChatToken(token=answer, logprob=math.log(0.7), top_logprobs=top)
+    assert label_masses([token], ("Correct", "Wrong")) == pytest.approx(masses)
+
+
+def test_an_article_is_no_label() -> None:
+    words = [ChatToken(token=text, logprob=0.0) for text in ("a", " tie")]
+    assert label_masses(words, ("A", "B", "None")) == [0, 0, 0]
 
 
 def test_more_tokens_than_were_asked_for_are_read_once() -> None:
