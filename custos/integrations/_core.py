@@ -176,16 +176,17 @@ def references_in(value: Any) -> list[str]:
     value = _plain(value)
     if isinstance(value, Mapping) and len(value) == 1:
         return references_in(*value.values())
-    has_messages = isinstance(value, list | tuple) and any(isinstance(x, Mapping) for x in value)
-    several = value if isinstance(value, list | tuple) and not has_messages else [value]
+    several = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(each, Mapping) or hasattr(each, "content") for each in several):
+        several = [value]  # messages
     return [text for text in map(text_in, several) if text]
 
 
 def text_in(value: Any) -> str:
     """Find the text in what tools pass: a text, messages, a single field, or JSON.
 
-    Of messages it is the last one's, and of its parts all texts. ``None`` and NaN, which tables
-    have where nothing stands, are an empty text.
+    Of messages, which may be objects as LangChain's, it is the last one's, and of its parts all
+    texts. ``None`` and NaN, which tables have where nothing stands, are an empty text.
     """
     match value := _plain(value):
         case None:
@@ -194,11 +195,11 @@ def text_in(value: Any) -> str:
             return ""
         case str():
             return value
-        case {"content": content}:
+        case {"content": content} | object(content=content):
             return text_in(content)
         case Mapping() if len(value) == 1:
             return text_in(*value.values())
-        case [*_, {"role": _, "content": content}]:
+        case [*_, {"role": _, "content": content} | object(content=content)]:
             return text_in(content)
         case [{"type": _}, *_]:
             texts = (part.get("text") for part in value if part.get("type") in _TEXT_PARTS)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,8 @@ def test_several_references_are_alternatives_unless_said_otherwise() -> None:
         ),
         ([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}], "a"),
         ({"a": "ü", "b": 1}, '{"a": "ü", "b": 1}'),
+        ({"messages": [SimpleNamespace(content="a"), SimpleNamespace(content="b")]}, "b"),
+        (SimpleNamespace(content=[{"type": "text", "text": "a"}]), "a"),
         ([], "[]"),
         ({"content": None}, ""),
     ],
@@ -172,6 +175,7 @@ def test_texts_are_found_in_what_tools_pass(value: Any, text: str) -> None:
         (np.int64(7), ("7",)),
         (np.array(["a", "b"]), ("a", "b")),
         (np.array([]), ()),
+        ([SimpleNamespace(content="a"), SimpleNamespace(content="b")], ("b",)),
         ({"answers": ["a", "b"]}, ("a", "b")),
         ({"messages": [{"role": "user", "content": "a"}, {"role": "ai", "content": "b"}]}, ("b",)),
         (math.nan, ()),
