@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from anyio.to_thread import run_sync
 
@@ -168,6 +168,13 @@ def _loaded(source: str) -> AnyJudge:
     return Judge.load(source)
 
 
+@runtime_checkable
+class _Message(Protocol):
+    """A message that is an object, as LangChain's are."""
+
+    content: Any
+
+
 def references_in(value: Any) -> list[str]:
     """Find the references in a column's value: one, or a list or an array of them.
 
@@ -177,7 +184,7 @@ def references_in(value: Any) -> list[str]:
     if isinstance(value, Mapping) and len(value) == 1:
         return references_in(*value.values())
     several = value if isinstance(value, list | tuple) else [value]
-    if any(isinstance(each, Mapping) or hasattr(each, "content") for each in several):
+    if any(isinstance(each, Mapping | _Message) for each in several):
         several = [value]  # messages
     return [text for text in map(text_in, several) if text]
 
@@ -195,11 +202,11 @@ def text_in(value: Any) -> str:
             return ""
         case str():
             return value
-        case {"content": content} | object(content=content):
+        case {"content": content} | _Message(content=content):
             return text_in(content)
         case Mapping() if len(value) == 1:
             return text_in(*value.values())
-        case [*_, {"role": _, "content": content} | object(content=content)]:
+        case [*_, {"role": _, "content": content} | _Message(content=content)]:
             return text_in(content)
         case [{"type": _}, *_]:
             texts = (part.get("text") for part in value if part.get("type") in _TEXT_PARTS)
