@@ -11,6 +11,7 @@ from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
 from judging.judge.notes import left_out_note
 from judging.log_lines import one_line
+from judging.reasoning import without_thoughts
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Message, Signature, Verdict, conversation, score_of, type_of
 from judging.verdicts.build import disagreement, ruled_verdict, thoughts_note
@@ -107,7 +108,8 @@ class ChatJudge:
         for order, reply in enumerate(replies):
             if isinstance(reply, CustosError):
                 return Verdict.from_error(reply, request, **self._signature(request))
-            label = task.parse(reply.text, task.rubric(request))
+            text = without_thoughts(reply.text)
+            label = task.parse(text, task.rubric(request))
             if label is None:
                 cut = ", which was cut at its limit" if reply.finish_reason == "length" else ""
                 answer = one_line(" ".join(reply.text.split())[:200])
@@ -118,8 +120,8 @@ class ChatJudge:
                     **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)
-            stated.append(task.confidence_of(reply.text))
-            critiques.append(task.critique_of(reply.text))
+            stated.append(task.confidence_of(text))
+            critiques.append(task.critique_of(text))
         confidences = [confidence for confidence in stated if confidence is not None]
         agreed = len(set(labels)) == 1
         notes = [

@@ -43,6 +43,8 @@ MAX_BATCH = 256
 """Most requests that the service takes in one call."""
 CHUNK = 1024
 """Requests that the synchronous client sends before it waits for all their verdicts."""
+SENT = JudgeRequest.model_fields.keys() - {"metadata"}
+"""Fields that a service gets: without what no judge sees, such as the label of an example."""
 KEY_VARIABLE = "CUSTOS_KEY"
 """Environment variable with the access key that clients send."""
 KEY_HELP = f"set {KEY_VARIABLE} to one of the keys that the service accepts"
@@ -174,9 +176,8 @@ class AsyncJudgeClient:
             try:
                 get_task(request.task).check(request)
                 rows[index] = {
-                    # Without fields that are not set, which older services do not know, and
-                    # without what no judge sees.
-                    **request.model_dump(mode="json", exclude={"metadata"}, exclude_none=True),
+                    # Without fields that are not set, which older services do not know.
+                    **request.model_dump(mode="json", include=SENT, exclude_none=True),
                     "images": [picture_url(source) for source in request.images],
                 }
             except CustosError as error:

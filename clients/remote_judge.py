@@ -218,11 +218,14 @@ class RemoteEngine:
         Raises ``CustosError`` if the server is down, or refuses the key or the model.
         """
         score = self._score_by_words if self.posterior == "approximate" else self._score_slots
+        num_servers = len(self.pool.members) if self.pool else 1
+        turns = asyncio.Semaphore(num_servers * self.server.concurrency)
 
         async def ask(connection: Connection, index: int) -> LabelLogprobs | CustosError:
-            if is_wanted and not is_wanted(index):
-                return UNWANTED
-            return await score(connection, prompts[index], tree)
+            async with turns:  # those who wait for a prompt may leave while others are sent
+                if is_wanted and not is_wanted(index):
+                    return UNWANTED
+                return await score(connection, prompts[index], tree)
 
         return self._ask_each(len(prompts), ask)
 
@@ -411,7 +414,7 @@ def label_masses(tokens: Sequence[ChatToken], labels: Sequence[str]) -> list[flo
         text = (text + token.token).lstrip(DECORATION)[:longest]
         logprob += token.logprob
         if text.strip(DECORATION) and not any(_fits(label, text) for label in labels):
-            return list(masses.values())
+            return [0.0] * len(labels)
     if text.strip(DECORATION):
         add(text, logprob)
     return list(masses.values())
@@ -428,8 +431,13 @@ def tokens_after(tokens: Sequence[ChatToken], opening: str) -> Sequence[ChatToke
 
 
 def _fits(label: str, text: str) -> bool:
-    """Tell whether a text is the start of a label, or the label with no further letter."""
+    """Tell whether a text is the start of a label, or the label with no further letter.
+
+    The case matters only for a single letter, such as A, which may be an article.
+    """
     text = text.lstrip(DECORATION)
+    if len(label) > 1:
+        label, text = label.lower(), text.lower()
     if label.startswith(text):
         return True
     return text.startswith(label) and not text[len(label)].isalnum()

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clients.judge_client import JudgeClient
+from clients.judge_client import SENT, JudgeClient
 from judging.errors import FieldError, errors_at
 from judging.files.records import decode_json
+from judging.files.values import as_text
 from judging.tasks import get_task
-from judging.types import AnyJudge, LabelledExample, field_names, parse_record
+from judging.types import RESPONSE_NAMES, AnyJudge, LabelledExample, parse_record
 from judging.verdicts.critiques import CritiqueScore, CritiqueScorer, critique_in
 
 __all__ = ["CritiqueReward", "CritiqueScore"]
@@ -74,7 +75,7 @@ class CritiqueReward:
         Columns have a value for each completion. Those of a labelled pair count (``question``,
         ``response_a``, ``response_b``, ``label``, ``references`` and so on); others are ignored.
         """
-        names = field_names(LabelledExample) & columns.keys()
+        names = {*SENT, *RESPONSE_NAMES, "label"} & columns.keys()
         rows = [{name: columns[name][i] for name in names} for i in range(len(completions))]
         return self.rewards(rows, completions)
 
@@ -115,7 +116,7 @@ def _example(row: Row, number: int) -> LabelledExample:
     if isinstance(values, Mapping):
         # Data sets fill the columns that a row lacks with None.
         given = {name: value for name, value in values.items() if value is not None}
-        values = {"task": DEFAULT_TASK, **given}
+        values = {"task": DEFAULT_TASK, **given, "id": as_text(given.get("id", number))}
     return parse_record(LabelledExample, values, location)
 
 

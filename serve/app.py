@@ -124,7 +124,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
             {
                 **judge.describe(),
                 "name": name,
-                "measured": measured_lines(name, judge.folder, judge.tasks),
+                "measured": measured_lines(name, judge.folder, judge.tasks, judge.backbone.name),
             }
             for name, judge in service.judges.items()
         ]
@@ -225,21 +225,18 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
     for field in fields.values():
         if field.get("type") == "array":
             field["maxItems"] = limits.items
+    for name in ("references", "criteria"):
+        fields[name] |= {**text, "type": ["array", "string"]}
     fields["seed"] |= {"minimum": 0, "maximum": MAX_SEED}
+    address, are_addresses = "", ""
+    if service.remote_images:
+        address, are_addresses = "|https:", " or https addresses of hosts that are allowed here,"
     fields["images"] = {
         "type": "array",
-        "items": {"type": "string", "pattern": f"^{DATA_URL.pattern}"},
+        "items": {"type": "string", "pattern": f"^(?:{DATA_URL.pattern}{address})"},
         "maxItems": limits.images,
-        "description": f"Data URLs, each of a {FORMAT_NAMES} picture.",
+        "description": f"Data URLs,{are_addresses} each of a {FORMAT_NAMES} picture.",
     }
-    takes_risk = any(
-        key.startswith(f"{task.name}/")
-        for judge in service.judges.values()
-        if judge.calibration
-        for key in judge.calibration.held_out  # thresholds for a stated risk
-    )
-    if not takes_risk:
-        del fields["risk"]
     if task.critique:
         fields["given_critique"]["anyOf"] = [text, {"type": "null"}]
     else:
@@ -249,8 +246,7 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
     fields["responses"] = {"type": "array", "items": text, "minItems": num, "maxItems": num}
     fields.update(dict.fromkeys(separate, text))
     for name in task.required:
-        is_text = fields[name]["type"] == "string"
-        fields[name]["minLength" if is_text else "minItems"] = 1
+        fields[name] |= {"minLength": 1, "minItems": 1}  # as a text, and as a list
     required = set(task.required)
     if task.name != fields["task"]["default"]:
         required.add("task")

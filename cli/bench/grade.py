@@ -104,7 +104,9 @@ def grade(
                         "alone takes: use --model and the URL of a server as the judge"
                     )
             price = price_options.read()
-            folder = grader.folder if isinstance(grader, Judge) else None
+            folder, backbone = (
+                (grader.folder, grader.backbone.name) if isinstance(grader, Judge) else (None, "")
+            )
             if isinstance(grader, RuleGrader):
                 measured = ["rules: not a judge; what they do not decide has no label"]
             elif isinstance(grader, JudgeClient):
@@ -113,7 +115,7 @@ def grade(
                 ]
             else:
                 tasks = sorted({request.task for _, request in work.numbered_requests()})
-                measured = measured_lines(grader.name, folder, tasks)
+                measured = measured_lines(grader.name, folder, tasks, backbone)
             for line in measured:
                 typer.echo(line)
             known = {} if rubric_file else errors_in_folder(folder)

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from anyio.to_thread import run_sync
 
@@ -22,7 +22,7 @@ from clients.judge_client import JudgeClient
 from judging.errors import CustosError
 from judging.labels import worth_by_place
 from judging.tasks import TASKS, get_task
-from judging.types import AnyJudge, JudgeRequest, Verdict, parse_record, score_of
+from judging.types import AnyJudge, JudgeRequest, Verdict, label_of, parse_record, score_of
 
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ONE_AT_A_TIME = threading.Lock()
@@ -54,19 +54,20 @@ class Grade:
 
     @property
     def reason(self) -> str:
-        """Say the label, how sure the judge is, its remark, and its critique if it wrote one."""
+        """Say the label with its error type, how sure the judge is, its remark and critique."""
         verdict = self.verdict
         sure = "" if verdict.confidence is None else f" (confidence {verdict.confidence:.2f})"
         judge = f", by {verdict.judge_name}" if verdict.judge_name else ""
         review = "a person should decide" if verdict.needs_review else None
-        parts = (f"{self.label}{sure}{judge}", verdict.message, review, verdict.critique)
+        label = label_of(self.label, verdict.error_type)  # whose confidence it is
+        parts = (f"{label}{sure}{judge}", verdict.message, review, verdict.critique)
         return ". ".join(filter(None, parts))
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Return what a tool may keep beside the score."""
-        names = ("label", "confidence", "probabilities", "needs_review", "judge_name", "judge")
-        return {name: getattr(self.verdict, name) for name in names}
+        names = ("label", "error_type", "confidence", "probabilities", "needs_review")
+        return {name: getattr(self.verdict, name) for name in (*names, "judge_name", "judge")}
 
 
 class Grader:
@@ -167,19 +168,32 @@ def _loaded(source: str) -> AnyJudge:
     return Judge.load(source)
 
 
+@runtime_checkable
+class _Message(Protocol):
+    """A message that is an object, as LangChain's are."""
+
+    content: Any
+
+
 def references_in(value: Any) -> list[str]:
-    """Find the references in a column's value: one, or a list or an array of them."""
+    """Find the references in a column's value: one, or a list or an array of them.
+
+    They may be the single field of an object.
+    """
     value = _plain(value)
-    has_messages = isinstance(value, list | tuple) and any(isinstance(x, Mapping) for x in value)
-    several = value if isinstance(value, list | tuple) and not has_messages else [value]
+    if isinstance(value, Mapping) and len(value) == 1:
+        return references_in(*value.values())
+    several = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(each, Mapping | _Message) for each in several):
+        several = [value]  # messages
     return [text for text in map(text_in, several) if text]
 
 
 def text_in(value: Any) -> str:
     """Find the text in what tools pass: a text, messages, a single field, or JSON.
 
-    Of messages it is the last one's, and of its parts all texts. ``None`` and NaN, which tables
-    have where nothing stands, are an empty text.
+    Of messages, which may be objects as LangChain's, it is the last one's, and of its parts all
+    texts. ``None`` and NaN, which tables have where nothing stands, are an empty text.
     """
     match value := _plain(value):
         case None:
@@ -188,11 +202,11 @@ def text_in(value: Any) -> str:
             return ""
         case str():
             return value
-        case {"content": content}:
+        case {"content": content} | _Message(content=content):
             return text_in(content)
         case Mapping() if len(value) == 1:
             return text_in(*value.values())
-        case [*_, {"role": _, "content": content}]:
+        case [*_, {"role": _, "content": content} | _Message(content=content)]:
             return text_in(content)
         case [{"type": _}, *_]:
             texts = (part.get("text") for part in value if part.get("type") in _TEXT_PARTS)

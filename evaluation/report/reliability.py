@@ -150,10 +150,12 @@ RIVALS = {
 ADVICE = {RULES_NAME: ": consider --judge rules", VARIANT_MAJORITY: ""}
 
 
-def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
+def measured_lines(
+    name: str, folder: Path | None, tasks: Iterable[str], backbone: str
+) -> list[str]:
     """Say what was measured of a judge, one sentence for each task that it is used for.
 
-    A judge that is not trained has no run folder, and its name is that of its backbone.
+    A judge that is not trained has no run folder; what was measured of its backbone is told then.
     """
     report = known_object(folder / REPORT_FILE) if folder is not None else {}
     lines = []
@@ -164,8 +166,8 @@ def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list
         ]
         if not figures:
             line = f"judge {name}: not measured on this task ({task})"
-            if folder is None and (others := list(_zero_shot(name))):
-                line += f"; untrained on other tasks: {'; '.join(others)}"
+            if folder is None and (others := list(_zero_shot(backbone))):
+                line += f"; measured of models like it, untrained: {'; '.join(others)}"
             lines.append(line)
             continue
         parts = [f"judge {name} on {task}: {'; '.join(figures)}"]

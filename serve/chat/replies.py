@@ -247,7 +247,8 @@ async def verdict_reply(
     """Grade a request, and yield the reply piece by piece, then how it ended.
 
     A critique that is ``streamed`` is yielded while it is written; only then the cache is not used.
-    Raises ``ApiError`` as ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
+    Raises ``ApiError`` as ``Service.grade``; with the contract's status of a refusal, or 5xx, if
+    there is no label, as none is made up.
     """
     head, _, tail = prompt.contract.reply.rpartition("{critique}")
     text = ""
@@ -292,27 +293,28 @@ async def _graded(
 ) -> AsyncGenerator[str | Verdict]:
     """Yield the whole critique if it is shown, then the verdict, which must have a label."""
     (verdict,) = await service.grade([checked], deadline)
-    _label(verdict)
+    _label(verdict, prompt.contract)
     if verdict.critique and prompt.shows_critique:
         yield verdict.critique
     yield verdict
 
 
-def _label(verdict: Verdict) -> str:
+def _label(verdict: Verdict, contract: Contract) -> str:
     """Read the label of a verdict, or raise why it has none."""
     if verdict.label is not None:
         return verdict.label
-    message = verdict.message or verdict.status
-    if verdict.status in ("not_judgeable", "abstain"):
-        raise ApiError(422, f"no verdict: {message}", "messages")
+    message = f"no verdict: {verdict.message or verdict.status}"
     if fault := verdict.field_error:
-        raise ApiError(422, f"{fault.field}: {fault.message}", "messages")
-    raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
+        message = f"{fault.field}: {fault.message}"
+    if verdict.status in ("not_judgeable", "abstain", "invalid"):
+        raise ApiError(contract.refusal_status, message, "messages")
+    raise ApiError(502 if verdict.status == "unparsed" else 500, message)
 
 
 def _verdict_pieces(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
     """Yield the label with its probability, and the text around it; or the whole object."""
-    contract, label = prompt.contract, _label(verdict)
+    contract = prompt.contract
+    label = _label(verdict, contract)
     chances = defaultdict[str, float](float)
     for full_label, probability in verdict.probabilities.items():
         chances[score_of(full_label)] += probability

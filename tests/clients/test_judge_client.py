@@ -13,6 +13,7 @@ from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
+from judging.types import LabelledExample
 from serve.calls.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
 from tests.clients.made_up import verdicts_on
@@ -49,6 +50,13 @@ def test_verdicts_come_in_order_whatever_the_batches() -> None:
                 "Correct" if n % 3 else "Wrong" for n in range(50)
             ]
             assert all(isinstance(verdict, Verdict) for verdict in verdicts)
+
+
+def test_examples_are_graded_without_their_labels(fake: FakeServer) -> None:
+    example = LabelledExample.model_validate({**request(1).model_dump(), "label": "Wrong"})
+    fake.answer = verdicts_on
+    assert next(JudgeClient(address(fake)).grade([example])).id == "1"
+    assert fake.seen[0].body["requests"][0].keys() <= JudgeRequest.model_fields.keys()
 
 
 def test_what_is_refused_fails_alone(tmp_path: Path) -> None:

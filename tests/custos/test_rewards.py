@@ -75,6 +75,8 @@ def test_it_is_a_reward_function_of_trl(judge: Judge) -> None:
     }
     called = {"prompts": ["", ""], "completion_ids": [[1], [2]], "trainer_state": None, **columns}
     assert reward(completions=list(CRITIQUES[:2]), **called) == expected
+    more = {"id": [1, 2], "source": [3, 3], "tags": ["x", "y"], "metadata": ["", ""]}
+    assert reward(completions=list(CRITIQUES[:2]), **called, **more) == expected
     chat = [[{"role": "assistant", "content": text}] for text in CRITIQUES[:2]]
     assert reward(completions=chat, **called) == expected
 

@@ -10,14 +10,15 @@ import pytest
 from fastapi.testclient import TestClient
 from jsonschema_rs import validator_for
 
+from evaluation.report.reliability import measured_lines
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
-from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
 from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
 from serve.pages.routes import headline_example, headline_judge, task_example, warm_up
+from serve.pictures.received import RemoteImages
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
 from tests.serve.sockets import serving
@@ -40,7 +41,7 @@ def test_judges_and_health(client: TestClient) -> None:
             "name": name,
             "tasks": {"hieval-qs": []},
             "packages": {"custos": "0.1.0"},
-            "measured": [f"judge {name}: not measured on this task (hieval-qs)"],
+            "measured": measured_lines(name, None, ("hieval-qs",), "embedded@1"),
         }
         for name in ("first", "second")
     ]
@@ -142,6 +143,11 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
         row(task="nonsense"),
         row(mode="critique"),
         row(references=[]),
+        row(references="Paris"),
+        row(references=""),
+        row(criteria="short"),
+        row(risk=0.1),
+        row(risk=1),
         row(seed=-1),
         row(seed=2**63),
         row(responses=["a"]),
@@ -221,13 +227,13 @@ def test_an_operator_allows_what_was_not_measured(
         assert ("criterion" in listed) is bool(allowed)
 
 
-def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
-    judge, task = FakeJudge(), get_task("hieval-qs")
-    assert "risk" not in task_schema(task, Service({"a": judge}))["properties"]
-    held_out = {"hieval-qs/plain/any": HeldOutVerdicts(confidence=(0.9,), right=(True,))}
-    judge.calibration = CalibrationSet(judge="a", rubrics={}, held_out=held_out)
-    limits, _ = task_schema(task, Service({"a": judge}))["properties"]["risk"]["anyOf"]
-    assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+@pytest.mark.parametrize("hosts", [[], ["example.org"]])
+def test_addresses_of_pictures_are_described_where_they_are_fetched(hosts: list[str]) -> None:
+    images = RemoteImages(hosts, 1000) if hosts else None
+    task, judges = get_task("hieval-qs"), {"a": FakeJudge()}
+    schema = task_schema(task, Service(judges, remote_images=images))
+    given = row(images=["https://example.org/cat.png"])
+    assert validator_for(schema).is_valid(given) is bool(hosts)
 
 
 def test_an_example_is_of_a_rubric_that_a_judge_knows() -> None:

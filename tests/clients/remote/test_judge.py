@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clients.chat import ChatToken
+from clients.chat import ChatToken, TokenLogprob
 from clients.chat_judge import ChatJudge
 from clients.connection import ModelServer, ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
@@ -198,6 +198,30 @@ def test_a_server_without_token_ids_is_read_by_its_words(
     assert len(fake.seen) == 4
 
 
+@pytest.mark.parametrize(
+    ("answer", "masses"),
+    [
+        ("Correct", [0.7, 0.2]),
+        ("correct", [0.7, 0.2]),
+        ("CORRECT", [0.7, 0.2]),
+        ("Correctly", [0, 0]),
+        ("The", [0, 0]),
+    ],
+)
+def test_an_alternative_decides_nothing_where_the_answer_is_no_label(
+    answer: str, masses: list[float]
+) -> None:
+    chances = {answer: 0.7, "Wrong": 0.2}
+    top = [TokenLogprob(token=token, logprob=math.log(p)) for token, p in chances.items()]
+    token = ChatToken(token=answer, logprob=math.log(0.7), top_logprobs=top)
+    assert label_masses([token], ("Correct", "Wrong")) == pytest.approx(masses)
+
+
+def test_an_article_is_no_label() -> None:
+    words = [ChatToken(token=text, logprob=0.0) for text in ("a", " tie")]
+    assert label_masses(words, ("A", "B", "None")) == [0, 0, 0]
+
+
 def test_more_tokens_than_were_asked_for_are_read_once() -> None:
     blank = [ChatToken(token=" ", logprob=0.0)] * 100_000
     tag, label = (
@@ -314,6 +338,10 @@ def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_serv
     first, *others = there.engine.score(prompts, tree, lambda index: index == 0)
     assert others == [UNWANTED] * 2
     assert first == pytest.approx(there.engine.score(prompts, tree)[0], abs=1e-3)
+    one_by_one = replace(there.engine, server=replace(there.engine.server, concurrency=1))
+    num_sent = len(fake.seen)
+    one_by_one.score(prompts, tree, lambda index: len(fake.seen) == num_sent)
+    assert len(fake.seen) == num_sent + 1, "they leave while the first is answered"
     fake.answer = lambda seen: RESET
     with pytest.raises(CustosError, match="2 tries"):
         there.engine.score(prompts, tree, lambda index: index == 2)
@@ -395,6 +423,16 @@ def test_a_critique_and_the_confidence_after_it_are_kept(fake: FakeServer) -> No
     fake.answer = lambda seen: say("<critique>?</critique><label>A</label>")
     [torn] = judge(fake).grade(pairs[:1])
     assert (torn.status, torn.critique, torn.stated_confidence) == ("abstain", None, None)
+
+
+def test_thoughts_before_a_label_are_not_read(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("<think>Correct?\nNo.</think>\n\nWrong")
+    assert [v.label for v in judge(fake).grade([score("Rome")])] == ["Wrong"]
+    drafts = "<critique>b</critique><label>B</label>"
+    fake.answer = lambda seen: say(f"<critique>a</critique><label>A</label><think>{drafts}</think>")
+    pair = pair_chat("9", "1", order="given").model_copy(update={"task": "truthful-pair"})
+    [verdict] = judge(fake).grade([pair])
+    assert (verdict.label, verdict.critique) == ("A", "a")
 
 
 def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:

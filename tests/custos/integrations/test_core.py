@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -116,12 +117,18 @@ def test_an_error_type_does_not_change_what_a_label_is_worth() -> None:
         def verdict_on(self, response: str) -> Verdict:
             chances = {"Correct": 0.1, "Partial; Reasoning Error": 0.6, "Wrong; Other": 0.3}
             return Verdict(
-                status="scored", label="Partial", error_type="Other", probabilities=chances
+                status="scored",
+                label="Partial",
+                error_type="Reasoning Error",
+                confidence=0.6,
+                probabilities=chances,
             )
 
     grade = Grader(Typed()).grade(QUESTION, "x", "y")
     assert grade.score == 0.5
     assert grade.expected == pytest.approx(0.4)
+    assert grade.reason == "Partial; Reasoning Error (confidence 0.60)"
+    assert grade.metadata["error_type"] == "Reasoning Error"
 
 
 def test_several_references_are_alternatives_unless_said_otherwise() -> None:
@@ -148,6 +155,8 @@ def test_several_references_are_alternatives_unless_said_otherwise() -> None:
         ),
         ([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}], "a"),
         ({"a": "ü", "b": 1}, '{"a": "ü", "b": 1}'),
+        ({"messages": [SimpleNamespace(content="a"), SimpleNamespace(content="b")]}, "b"),
+        (SimpleNamespace(content=[{"type": "text", "text": "a"}]), "a"),
         ([], "[]"),
         ({"content": None}, ""),
     ],
@@ -166,6 +175,9 @@ def test_texts_are_found_in_what_tools_pass(value: Any, text: str) -> None:
         (np.int64(7), ("7",)),
         (np.array(["a", "b"]), ("a", "b")),
         (np.array([]), ()),
+        ([SimpleNamespace(content="a"), SimpleNamespace(content="b")], ("b",)),
+        ({"answers": ["a", "b"]}, ("a", "b")),
+        ({"messages": [{"role": "user", "content": "a"}, {"role": "ai", "content": "b"}]}, ("b",)),
         (math.nan, ()),
         ([math.nan, "a"], ("a",)),
         (None, ()),

@@ -129,11 +129,11 @@ def test_questions(folder: Path) -> None:
 
 
 def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
-    [line] = measured_lines("embedded@2", None, ("charthal",))
-    assert "judge embedded@2: not measured on this task (charthal)" in line
-    assert "untrained on other tasks: " in line
+    [line] = measured_lines("mine", None, ("charthal",), "embedded@2")
+    assert "judge mine: not measured on this task (charthal)" in line
+    assert "measured of models like it, untrained: " in line
     assert "; embedded@1 on hieval-qs/plain: accuracy 0.638 [" in line
-    [stranger] = measured_lines("gpt-4o", None, ("charthal",))
+    [stranger] = measured_lines("gpt-4o", None, ("charthal",), "")
     assert stranger == "judge gpt-4o: not measured on this task (charthal)"
 
 
@@ -164,7 +164,7 @@ def test_rules_on_all_rows_stand_beside_the_judge(tmp_path: Path) -> None:
         "tasks": {"simplevqa": {"rivals": {"benchmark_rules": rules}}},
     }
     (tmp_path / "report.json").write_text(json.dumps(report))
-    [line] = measured_lines("mine", tmp_path, ("simplevqa",))
+    [line] = measured_lines("mine", tmp_path, ("simplevqa",), "embedded@2")
     assert line.startswith("judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 200 rows")
     assert line.endswith(
         "0.700 [0.650, 0.750], which it is not shown to beat: consider --judge rules"

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from clients.connection import RequestRefused
+from judging import JudgeRequest, Verdict
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
 from serve.queue.service import Service
@@ -160,6 +162,27 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
     prompt = pair.layouts[0].template.format(question="q", response_a="", response_b="b")
     error = refused(http, {"model": "custos/truthful-pair", "messages": user(prompt)})
     assert error["message"] == "no verdict: a response is empty"
+
+
+def test_a_refusal_by_the_judge_has_the_status_of_the_script(
+    http: httpx.Client, judge: KnowingJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "backbone", SimpleNamespace(**vars(judge.backbone) | {"context": 2}))
+    for name, status in (("simpleqa", 400), ("qa", 422)):
+        contract = CHAT_CONTRACTS.get(name)
+        answer = http.post(URL, json=body(contract, contract.layouts[0]))
+        assert answer.status_code == status
+        assert "the prompt has more than" in answer.text
+
+
+def test_what_the_server_of_a_model_refuses_is_no_fault_of_the_service(
+    http: httpx.Client, judge: KnowingJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdict_on(asked: JudgeRequest, _: float) -> Verdict:
+        return Verdict.from_error(RequestRefused("longer than --max-model-len"), asked)
+
+    monkeypatch.setattr(judge, "verdict_on", verdict_on)
+    assert "the judge could not grade this" in refused(http, qa("Paris"))["message"]
 
 
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
