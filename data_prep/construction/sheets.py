@@ -23,8 +23,16 @@ from data_prep.construction.model_writer import load_rows
 from data_prep.construction.sheet_page import PageItem, picture_url, write_page
 from data_prep.construction.steps.base import Row, StepRow, Texts
 from data_prep.errors import UnusableText
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list
+from data_prep.tables.mapping import LIST_FIELDS
 from judging.errors import CustosError, FieldError, errors_at
-from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
+from judging.files.csv_rows import (
+    DELIMITER_BY_SUFFIX,
+    SPREADSHEETS,
+    CsvFile,
+    row_location,
+    write_spreadsheet,
+)
 from judging.files.values import is_empty
 
 GOLD = "gold"
@@ -65,6 +73,9 @@ def read_sheet_rows(path: Path, form: Form, row_type: type[SheetRow] = SheetRow)
     """
     rows = [row.with_fields() for row in load_rows(path, row_type)]
     for row in rows:
+        for name in LIST_FIELDS if path.suffix in SPREADSHEETS else ():
+            if isinstance(cell := row.get(name), str):
+                row[name] = as_list(cell, DEFAULT_SEPARATOR)
         if missing := [name for name in form.needs if is_empty(row.get(name))]:
             raise FieldError(missing[0], "Field required", f"{path}: row '{row['id']}'")
     return rows

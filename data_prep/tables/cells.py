@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import hashlib
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,7 +134,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, bytes | date | time | timedelta | Decimal | UUID):
         text = as_text(value)
         return text if isinstance(text, str) else None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def is_split(cell: str) -> bool:

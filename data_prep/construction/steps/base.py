@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.errors import UnusableText
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value
 from judging.errors import CustosError, FieldError
 from judging.files.opening import shipped_yaml
 from judging.files.records import decode_json
@@ -33,7 +33,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def _list_in_cell(value: Any) -> Any:
-    return as_list(value, DEFAULT_SEPARATOR) if isinstance(value, str) else value
+    return value if isinstance(value, list | tuple) else as_list(value, DEFAULT_SEPARATOR)
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_list_in_cell)]
@@ -63,7 +63,7 @@ class StepRow(BaseModel):
 
     def with_fields(self, **fields: Any) -> Row:
         """Copy the row as it came, with further or other fields."""
-        return {**self.model_dump(mode="json", exclude_unset=True), **fields}
+        return {**json_value(self.model_dump(exclude_unset=True)), **fields}
 
 
 class StepReply(BaseModel):
