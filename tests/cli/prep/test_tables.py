@@ -130,7 +130,7 @@ def test_single_responses_have_no_other_order(tmp_path: Path) -> None:
         run("table", source, "--out", tmp_path / "out", "--both-orders")
 
 
-def prepared(folder: Path, topic: str, number: int) -> Path:
+def prepared(folder: Path, topic: str, number: int, *options: str) -> Path:
     rows = [
         {
             "question": f"Tell me the {topic} of item {i}, please?",
@@ -140,7 +140,8 @@ def prepared(folder: Path, topic: str, number: int) -> Path:
         }
         for i in range(number)
     ]
-    run("table", write_rows(folder.with_suffix(".jsonl"), rows), "--out", folder, "--show", 0)
+    source = write_rows(folder.with_suffix(".jsonl"), rows)
+    run("table", source, "--out", folder, "--show", 0, *options)
     return folder
 
 
@@ -159,6 +160,15 @@ def test_so_many_rows_of_each(tmp_path: Path) -> None:
     run(*options, tmp_path / "again")
     for split in SPLITS:
         assert read(tmp_path / "again", split) == splits[split]
+
+
+def test_a_data_set_that_is_only_to_measure_with_is_mixed_whole(tmp_path: Path) -> None:
+    sizes = prepared(tmp_path / "size", "size", 60)
+    colours = prepared(tmp_path / "colour", "colour", 30, "--test", "all")
+    result = run("mix", "--source", sizes, "--source", colours, "--out", tmp_path / "out")
+    assert f"{colours}: 0 train, 0 val, 0 cal, 30 test" in result.stdout.replace("\n", " ")
+    with pytest.raises(CustosError, match="there are 0 training rows"):
+        run("mix", "--source", f"{colours}=1", "--out", tmp_path / "other")
 
 
 def test_a_question_stays_in_the_strictest_split(tmp_path: Path) -> None:
