@@ -301,6 +301,7 @@ def test_five_people_inspect_a_question(tmp_path: Path) -> None:
     assert brought_together(tmp_path, form, rows, four).unfinished == ["1"]
     [row] = brought_together(tmp_path, form, rows, five(*[fine] * 5)).rows
     assert row["inspected_by"] == list("abcde")
+    [row] = brought_together(tmp_path, form, rows, five(*[fine] * 4, {**fine, "note": "no"})).rows
     faulty = five(*[fine] * 4, {**fine, "level_fits": "no", "note": "too hard"})
     [lost] = brought_together(tmp_path, form, rows, faulty).discarded
     assert lost.reason == "returned"
