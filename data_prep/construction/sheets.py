@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from clients.chat import Reject
 from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
 from data_prep.construction.model_writer import load_rows
 from data_prep.construction.sheet_page import PageItem, picture_url, write_page
-from data_prep.construction.steps.base import Row, StepRow, Texts
+from data_prep.construction.steps.base import Level, Row, StepRow, Texts
 from data_prep.errors import UnusableText
 from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list
 from data_prep.tables.mapping import LIST_FIELDS
@@ -49,7 +49,7 @@ class SheetRow(StepRow):
 
     responses: Texts | None = None
     options: Texts | None = None
-    level: Literal[1, 2, 3] | None = None
+    level: Level | None = None
     human_answers: tuple[Any, ...] | None = None
     metadata: dict[str, Any] | None = None
 

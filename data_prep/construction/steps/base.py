@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -32,12 +32,18 @@ Row = dict[str, Any]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-def _list_in_cell(value: Any) -> Any:
+def list_in_cell(value: Any) -> Any:
+    """Read the list that a cell of a spreadsheet holds; a list stays as it is."""
     return value if isinstance(value, list | tuple) else as_list(value, DEFAULT_SEPARATOR)
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_list_in_cell)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(list_in_cell)]
 """A list of texts, which CSV files hold in one cell."""
+Level = Annotated[
+    Literal[1, 2, 3],
+    BeforeValidator(lambda cell: int(cell) if cell in ("1", "2", "3") else cell),
+]
+"""A level of TruthfulVQA's questions, which CSV files hold as a text."""
 
 WORDS = shipped_yaml(Path(__file__).parents[1] / "words.yaml")
 """What models are asked to do, and the kinds that they and people sort by."""
