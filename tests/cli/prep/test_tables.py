@@ -29,6 +29,19 @@ def test_generic_with_both_filters(tmp_path: Path) -> None:
     assert manifest["left_out"] == {"bad_rows": 0, "filtered": 32}
 
 
+def test_rows_without_ids_are_contested_by_their_numbers(tmp_path: Path) -> None:
+    rows = own_rows(4)  # the first is Wrong
+    source = write_rows(tmp_path / "own.jsonl", [{**row, "id": ""} for row in rows])
+    given = [{"id": str(n), "status": "scored", "label": "Correct"} for n in (1, 2, 3, 4)]
+    graded = write_rows(tmp_path / "graded.jsonl", given)
+    run("construct", "verdicts", "--in", source, "--graded", graded, "--out", tmp_path / "judges")
+    run(
+        "table", source, "--out", tmp_path / "out", "--test", "all", "--disagreeing", 1,
+        "--models", 1, "--verdicts", tmp_path / "judges" / "verdicts.json",
+    )  # fmt: skip
+    assert [row.id for row in read(tmp_path / "out", "test")] == ["own-1"]
+
+
 SHEET = """\
 question,gold,answer,grade,model
 Who wrote Emma?,Jane Austen,It is by Jane Austen.,right,m1
