@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import base64
 import hashlib
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,7 +133,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, bytes | date | time | timedelta | Decimal | UUID):
         text = as_text(value)
         return text if isinstance(text, str) else None
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value
 
 
 def is_split(cell: str) -> bool:
