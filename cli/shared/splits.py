@@ -128,7 +128,8 @@ class FilterOptions:
 
     Options:
         verdicts: Keep only contested examples by the verdicts of models in this file: a JSON object
-            from example id to a list of labels, one from each model. Default: keep all.
+            from example id (in a table without ids, the number of the row) to a list of labels, one
+            from each model. Default: keep all.
         disagreeing: With --verdicts: keep what at least this many models get wrong.
         models: With --verdicts: number of models that judged.
     """
