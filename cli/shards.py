@@ -99,8 +99,12 @@ def list_shards(source: str, out: str) -> list[Shard]:
     [(verdicts, count)] = Counter(shard.out for shard in shards).most_common(1)
     if count > 1:
         raise CustosError(f"--in '{source}': {count} shards would be written to {verdicts}")
-    if {shard.source for shard in shards} & _versions(out).keys():
-        raise CustosError(f"--out '{out}': these are the files of --in")
+    # Outputs among the shards would be shards themselves when the same command goes on.
+    pattern = _url(*_open(source))
+    if any(PurePosixPath(shard.out).match(pattern) for shard in shards) or (
+        {shard.source for shard in shards} & _versions(out).keys()
+    ):
+        raise CustosError(f"--out '{out}': these are the files of --in; name another folder")
     return shards
 
 

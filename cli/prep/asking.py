@@ -43,8 +43,9 @@ from data_prep.construction.responses import (
 )
 from data_prep.construction.steps.base import STEPS, StepRow
 from data_prep.sources.conversations import PAIR_TASK
-from data_prep.splits.manifest import describe_file, load_generic
+from data_prep.splits.manifest import MANIFEST_NAME, describe_file, load_generic
 from judging.errors import CustosError, FieldError
+from judging.files.records import known_object
 from judging.tasks import get_task
 
 RowT = TypeVar("RowT", bound=StepRow)
@@ -225,6 +226,8 @@ def verdicts(
         manifest = write_verdicts(requests, judges, graded or (), out, source, command_line())
     for judge, num_missing in manifest["without_label"].items():
         typer.echo(f"{judge}: {len(requests) - num_missing} of {len(requests)} labels")
+        if folder := dict(folders).get(judge):
+            show_spent(known_object(folder / MANIFEST_NAME))
     typer.echo(f"{len(manifest['without_label'])} judges: {out / VERDICTS}")
 
 
@@ -325,6 +328,7 @@ def charthal_generate(
     with asking.writers(base_url, [(model, out)], source, temperature, max_tokens) as [writer]:
         manifest = generate_questions(sample_charts(pool, count, seed), writer)
     show_counts("cell", "questions", manifest["counts"])
+    show_spent(manifest)
     rejected = sum(manifest["rejected"].values())
     written = sum(manifest["counts"].values())
     typer.echo(f"{written} questions on {manifest['charts']} charts, {rejected} rejected: {out}")

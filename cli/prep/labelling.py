@@ -25,6 +25,7 @@ from data_prep.construction.forms.base import Form
 from data_prep.construction.labelling import bring_back, form_of, show
 from data_prep.tables.cells import with_nested_columns
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import TableReader
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError
 from judging.files.atomic import write_text
@@ -150,8 +151,12 @@ def labelled(
     # What the rows say that labelled rows have and requests have not.
     columns = {name: mapping.columns.get(name, name) for name in KEPT}
     nested = ((n, with_nested_columns(row, columns.values())) for n, row in opened.rows())
+    read = TableReader(opened, JudgeRequest, mapping, None, picks_cells=True).value
     kept = (
-        (requests[number], {n: row[c] for n, c in columns.items() if not is_empty(row.get(c))})
+        (
+            requests[number],
+            {n: read(n, row[c]) for n, c in columns.items() if not is_empty(row.get(c))},
+        )
         for number, row in nested
         if number in requests
     )

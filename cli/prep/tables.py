@@ -94,7 +94,8 @@ def table(
     for number, row in rows:
         names = {"id": row.id or f"{name}-{number}", "source": row.source or name}
         examples.append(row.model_copy(update=names))
-    kept = filters.apply(examples)
+    has_ids = any(row.id for _, row in rows)
+    kept = filters.apply(examples, {} if has_ids else {f"{name}-{n}": n for n, _ in rows})
     if not kept:
         raise CustosError(f"{source}: no rows")
     if test == ALL:

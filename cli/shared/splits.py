@@ -128,7 +128,8 @@ class FilterOptions:
 
     Options:
         verdicts: Keep only contested examples by the verdicts of models in this file: a JSON object
-            from example id to a list of labels, one from each model. Default: keep all.
+            from example id (in a table without ids, the number of the row) to a list of labels, one
+            from each model. Default: keep all.
         disagreeing: With --verdicts: keep what at least this many models get wrong.
         models: With --verdicts: number of models that judged.
     """
@@ -138,10 +139,17 @@ class FilterOptions:
     disagreeing: int = 3
     models: int = 6
 
-    def apply(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
-        """Keep the examples that pass all filters, in the paper's order."""
+    def apply(
+        self, examples: Sequence[LabelledExample], numbers: Mapping[str, int] | None = None
+    ) -> list[LabelledExample]:
+        """Keep the examples that pass all filters, in the paper's order.
+
+        ``numbers`` maps ids that were made to numbers of rows, by which verdicts may name them.
+        """
         long_enough = list(drop_trivial(examples, self.min_words))
         if self.verdicts is None:
             return long_enough
         verdicts = read_verdicts(self.verdicts)
+        by_number = {name: str(number) for name, number in (numbers or {}).items()}
+        verdicts |= {name: verdicts[n] for name, n in by_number.items() if n in verdicts}
         return list(keep_contested(long_enough, verdicts, self.disagreeing, self.models))

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, model_validator
 
 from clients.chat import Reply
 from clients.chat_judge import judge_messages
@@ -47,17 +47,20 @@ class Question(StepRow):
     """A question to ask models, with all that a judge needs to grade their answers."""
 
     question: Text
-    references: tuple[str, ...] = Field((), validation_alias=AliasChoices("references", "answer"))
+    references: Texts = ()
     reference_mode: ReferenceMode = "all"
     choices: Texts = ()
     task: str = "hieval-qs"
     variant: str = "plain"
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    @field_validator("references", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _as_list(cls, references: Any) -> Any:
-        return references if isinstance(references, list | tuple) else (references,)
+    def _answer_is_reference(cls, row: Any) -> Any:
+        if not isinstance(row, dict) or row.get("references") or "answer" not in row:
+            return row
+        answer = row["answer"]
+        return {**row, "references": answer if isinstance(answer, list | tuple) else (answer,)}
 
     def item(self) -> ChatItem:
         """Compose the request: the picture, the bare question and its choices."""
@@ -196,7 +199,11 @@ def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRe
         include={"question", "references", "reference_mode", "choices", "images", "metadata"},
         exclude_unset=True,
     )
-    metadata = {k: v for k, v in shared["metadata"].items() if k != ANSWERER}
+    metadata = {
+        key: value
+        for key, value in shared["metadata"].items()
+        if key != ANSWERER and all(answers[name].metadata.get(key) == value for name in names)
+    }
     return {
         **shared,
         "id": "/".join((question, *names)),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -21,10 +21,18 @@ from clients.chat import Reject
 from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
 from data_prep.construction.model_writer import load_rows
 from data_prep.construction.sheet_page import PageItem, picture_url, write_page
-from data_prep.construction.steps.base import Row, StepRow, Texts
+from data_prep.construction.steps.base import Level, Row, StepRow, Texts
 from data_prep.errors import UnusableText
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list
+from data_prep.tables.mapping import LIST_FIELDS
 from judging.errors import CustosError, FieldError, errors_at
-from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
+from judging.files.csv_rows import (
+    DELIMITER_BY_SUFFIX,
+    SPREADSHEETS,
+    CsvFile,
+    row_location,
+    write_spreadsheet,
+)
 from judging.files.values import is_empty
 
 GOLD = "gold"
@@ -41,7 +49,7 @@ class SheetRow(StepRow):
 
     responses: Texts | None = None
     options: Texts | None = None
-    level: Literal[1, 2, 3] | None = None
+    level: Level | None = None
     human_answers: tuple[Any, ...] | None = None
     metadata: dict[str, Any] | None = None
 
@@ -65,6 +73,9 @@ def read_sheet_rows(path: Path, form: Form, row_type: type[SheetRow] = SheetRow)
     """
     rows = [row.with_fields() for row in load_rows(path, row_type)]
     for row in rows:
+        for name in LIST_FIELDS if path.suffix in SPREADSHEETS else ():
+            if isinstance(cell := row.get(name), str):
+                row[name] = as_list(cell, DEFAULT_SEPARATOR)
         if missing := [name for name in form.needs if is_empty(row.get(name))]:
             raise FieldError(missing[0], "Field required", f"{path}: row '{row['id']}'")
     return rows

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from data_prep.splits.near_duplicates import question_key
 from judging.errors import CustosError
@@ -51,10 +51,12 @@ _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|e|s)$")
 class TruthfulQARow(BaseModel):
     """One answer with the question's right and wrong answers and people's judgement."""
 
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
     id: str = ""
     question: str = Field(min_length=1)
     response: str
-    label: Literal["True", "False"]
+    label: Annotated[Literal["True", "False"], BeforeValidator(lambda label: str(label).title())]
     correct_answers: tuple[str, ...] = Field(min_length=1)
     group: str = ""
 

@@ -172,13 +172,12 @@ def mix(
     taken: list[Splits] = []
     for (folder, limit), splits in zip(ingredients, kept, strict=True):
         num_train = len(splits["train"])
-        limit = num_train if limit is None else limit
-        if limit > num_train:
+        if limit is not None and limit > num_train:
             raise CustosError(
                 f"--source {folder}={limit}: there are {num_train} training rows whose "
                 "question is in no other split; ask for at most so many"
             )
-        share = limit / num_train if num_train else 0.0
+        share = 1.0 if limit is None else limit / num_train
         taken.append({split: rows[: round(share * len(rows))] for split, rows in splits.items()})
     return (
         {split: shuffled((r for part in taken for r in part[split]), seed) for split in SPLITS},

@@ -290,7 +290,7 @@ class TableReader(Generic[RequestT]):
             metadata["reasoning"] = json_value(fields.pop("reasoning"))
         for name, value in fields.items():
             try:
-                fields[name] = self._value(name, value)
+                fields[name] = self.value(name, value)
             except CustosError as error:
                 raise FieldError(name, str(error)) from None
         self._join_people(fields)
@@ -358,7 +358,7 @@ class TableReader(Generic[RequestT]):
             if (label := most_given(people, self.mapping.labels)) is not None:
                 fields.setdefault("label", label)
 
-    def _value(self, name: str, value: Any) -> Any:
+    def value(self, name: str, value: Any) -> Any:
         """Read the content of a cell as its field takes it."""
         is_whole = self._is_whole(self.mapped.get(name, name), value)
         if name == "images":

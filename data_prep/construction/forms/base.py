@@ -89,7 +89,7 @@ class Entry:
 def _comparable(value: Value | None) -> Value:
     """Strip a value of what does not matter: case, space, and a full stop at the end."""
     if isinstance(value, str):
-        return " ".join(value.split()).strip(" .。").casefold()
+        return " ".join(value.split()).rstrip(" .。").casefold()
     return value or ()
 
 

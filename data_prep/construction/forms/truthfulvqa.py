@@ -90,15 +90,19 @@ class QuestionStage(Form):
 
     def decides_alone(self, filled: Filled) -> bool:
         """Tell whether a person finds a fault: one is enough."""
-        return NO in filled.values()
+        return bool(self._faults(filled))
+
+    def _faults(self, filled: Filled) -> list[str]:
+        """Name the points that a person says no to; a note may say no to anything."""
+        points = (entry.name for entry in self.entries if entry.kind == "choice")
+        return [name for name in points if filled.get(name) == NO]
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Keep the row, or reject it for the faults that people found."""
         faults = {
-            entry.name: str(filled.get("note", ""))
+            name: str(filled.get("note", ""))
             for filled in fillings.values()
-            for entry in self.entries
-            if filled.get(entry.name) == NO
+            for name in self._faults(filled)
         }
         if faults:
             notes = "; ".join(filter(None, dict.fromkeys(faults.values())))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.errors import UnusableText
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value
 from judging.errors import CustosError, FieldError
 from judging.files.opening import shipped_yaml
 from judging.files.records import decode_json
@@ -32,12 +32,18 @@ Row = dict[str, Any]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-def _list_in_cell(value: Any) -> Any:
-    return as_list(value, DEFAULT_SEPARATOR) if isinstance(value, str) else value
+def list_in_cell(value: Any) -> Any:
+    """Read the list that a cell of a spreadsheet holds; a list stays as it is."""
+    return value if isinstance(value, list | tuple) else as_list(value, DEFAULT_SEPARATOR)
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_list_in_cell)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(list_in_cell)]
 """A list of texts, which CSV files hold in one cell."""
+Level = Annotated[
+    Literal[1, 2, 3],
+    BeforeValidator(lambda cell: int(cell) if cell in ("1", "2", "3") else cell),
+]
+"""A level of TruthfulVQA's questions, which CSV files hold as a text."""
 
 WORDS = shipped_yaml(Path(__file__).parents[1] / "words.yaml")
 """What models are asked to do, and the kinds that they and people sort by."""
@@ -63,7 +69,7 @@ class StepRow(BaseModel):
 
     def with_fields(self, **fields: Any) -> Row:
         """Copy the row as it came, with further or other fields."""
-        return {**self.model_dump(mode="json", exclude_unset=True), **fields}
+        return {**json_value(self.model_dump(exclude_unset=True)), **fields}
 
 
 class StepReply(BaseModel):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from data_prep.construction.steps.base import (
     WORDS,
+    Level,
     Row,
     Step,
     StepReply,
@@ -16,6 +17,7 @@ from data_prep.construction.steps.base import (
     Text,
     Texts,
     construction_step,
+    list_in_cell,
 )
 from data_prep.errors import UnusableText
 
@@ -171,9 +173,11 @@ class WriteLevels(Step[PlacedPicture, ThreeLevels]):
 class LevelQuestion(PlacedPicture):
     """A question of one level."""
 
-    level: Literal[1, 2, 3]
+    level: Level
     question: Text
-    options: Annotated[tuple[Text, ...], Field(min_length=4, max_length=4)]
+    options: Annotated[
+        tuple[Text, ...], BeforeValidator(list_in_cell), Field(min_length=4, max_length=4)
+    ]
     ground_truth: Letter
 
     @property

@@ -78,8 +78,9 @@ def test_from_questions_to_contested_rows(fake: FakeServer, tmp_path: Path) -> N
         "construct", "verdicts", "--in", labels, *server, *models, "--graded", graded,
         "--out", tmp_path / "judges",
     )  # fmt: skip
-    shown = run(*command).stdout
-    assert "j1: 12 of 12 labels" in shown and "j5: 10 of 12 labels" in shown
+    shown = run(*command, "--prompt-price", 1).stdout
+    assert "j1: 12 of 12 labels\ntokens: " in shown and ", cost 0." in shown
+    assert "j5: 10 of 12 labels" in shown
     assert "6 judges" in shown
     asked = len(fake.seen)
     run(*command)
@@ -324,7 +325,8 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
         "charthal-construct", "generate", "--charts", tmp_path / "charts.json",
         "--count", 5, "--base-url", fake.url, "--model", "writer", "--out", out,
     )  # fmt: skip
-    assert "55 questions on 5 charts, 5 rejected" in run(*command).stdout
+    shown = run(*command).stdout
+    assert "55 questions on 5 charts, 5 rejected" in shown and "tokens: " in shown
     assert len(fake.seen) == 5 * 12 + 3 + 5  # five replies without JSON are asked for again
     images = {seen.body["messages"][1]["content"][0]["image_url"]["url"] for seen in fake.seen}
     assert len(images) == 5

@@ -29,6 +29,19 @@ def test_generic_with_both_filters(tmp_path: Path) -> None:
     assert manifest["left_out"] == {"bad_rows": 0, "filtered": 32}
 
 
+def test_rows_without_ids_are_contested_by_their_numbers(tmp_path: Path) -> None:
+    rows = own_rows(4)  # the first is Wrong
+    source = write_rows(tmp_path / "own.jsonl", [{**row, "id": ""} for row in rows])
+    given = [{"id": str(n), "status": "scored", "label": "Correct"} for n in (1, 2, 3, 4)]
+    graded = write_rows(tmp_path / "graded.jsonl", given)
+    run("construct", "verdicts", "--in", source, "--graded", graded, "--out", tmp_path / "judges")
+    run(
+        "table", source, "--out", tmp_path / "out", "--test", "all", "--disagreeing", 1,
+        "--models", 1, "--verdicts", tmp_path / "judges" / "verdicts.json",
+    )  # fmt: skip
+    assert [row.id for row in read(tmp_path / "out", "test")] == ["own-1"]
+
+
 SHEET = """\
 question,gold,answer,grade,model
 Who wrote Emma?,Jane Austen,It is by Jane Austen.,right,m1
@@ -130,7 +143,7 @@ def test_single_responses_have_no_other_order(tmp_path: Path) -> None:
         run("table", source, "--out", tmp_path / "out", "--both-orders")
 
 
-def prepared(folder: Path, topic: str, number: int) -> Path:
+def prepared(folder: Path, topic: str, number: int, *options: str) -> Path:
     rows = [
         {
             "question": f"Tell me the {topic} of item {i}, please?",
@@ -140,7 +153,8 @@ def prepared(folder: Path, topic: str, number: int) -> Path:
         }
         for i in range(number)
     ]
-    run("table", write_rows(folder.with_suffix(".jsonl"), rows), "--out", folder, "--show", 0)
+    source = write_rows(folder.with_suffix(".jsonl"), rows)
+    run("table", source, "--out", folder, "--show", 0, *options)
     return folder
 
 
@@ -159,6 +173,15 @@ def test_so_many_rows_of_each(tmp_path: Path) -> None:
     run(*options, tmp_path / "again")
     for split in SPLITS:
         assert read(tmp_path / "again", split) == splits[split]
+
+
+def test_a_data_set_that_is_only_to_measure_with_is_mixed_whole(tmp_path: Path) -> None:
+    sizes = prepared(tmp_path / "size", "size", 60)
+    colours = prepared(tmp_path / "colour", "colour", 30, "--test", "all")
+    result = run("mix", "--source", sizes, "--source", colours, "--out", tmp_path / "out")
+    assert f"{colours}: 0 train, 0 val, 0 cal, 30 test" in result.stdout.replace("\n", " ")
+    with pytest.raises(CustosError, match="there are 0 training rows"):
+        run("mix", "--source", f"{colours}=1", "--out", tmp_path / "other")
 
 
 def test_a_question_stays_in_the_strictest_split(tmp_path: Path) -> None:

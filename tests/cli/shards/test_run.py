@@ -231,6 +231,7 @@ def test_paths_are_absolute_and_the_content_makes_the_version(
         ("in/*.parquet", "out/*.jsonl", "no file has such a name"),
         ("in/*", "out/*.jsonl", "notes.txt: expected one of .jsonl"),
         ("in/*.jsonl", "in/*.jsonl", "these are the files of --in"),
+        ("in/*.jsonl", "in/*-graded.jsonl", "these are the files of --in"),
         ("nowhere://in/*.jsonl", "out/*.jsonl", "Protocol not known: nowhere"),
     ],
 )

@@ -383,3 +383,11 @@ def test_parts_of_nested_cells_come_back(tmp_path: Path) -> None:
     options = ("--map", "group=about.topic")
     export = exported(tasks(tmp_path, table, *options), {0: [annotation(1, score="Wrong")]})
     assert brought(tmp_path, export, table, *options)["gpt-9/0"].group == "sums"
+
+
+def test_groups_that_are_numbers_and_chances_with_a_comma_come_back(tmp_path: Path) -> None:
+    drawn = {"group": 3.0, "sampling_probability": "0,5"}
+    table = write_rows(tmp_path / "rows.jsonl", rows(1, **drawn))
+    export = exported(tasks(tmp_path, table), {0: [annotation(1, score="Wrong")]})
+    row = brought(tmp_path, export, table)["gpt-9/0"]
+    assert (row.group, row.sampling_probability) == ("3", 0.5)

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.construction.responses import group_responses, match_ups, pair_responses
+from data_prep.construction.model_writer import load_rows
+from data_prep.construction.responses import (
+    Question,
+    group_responses,
+    match_ups,
+    pair_responses,
+)
 from judging.errors import CustosError
 from judging.types import JudgeRequest
 from tests.cli.prep.made_up import run, write_rows
@@ -66,6 +72,21 @@ def test_up_to_four_responses_are_scored_together(count: int, sizes: list[int]) 
     for row in rows:
         said = [f"{name} says 4" for name in row["metadata"]["answerers"]]
         assert row["responses"] == said
+
+
+def test_pairs_say_what_holds_of_both_responses() -> None:
+    responses = [_response("q", f"m{n}") for n in range(2)]
+    for response, more in zip(responses, ({"cut_off": "yes"}, {}), strict=True):
+        response.metadata.update(domain="art", **more)
+    for seed in range(4):
+        [pair], _ = pair_responses(responses, 1, seed)
+        assert pair["metadata"].keys() == {"item", "domain", "level", "answerers"}
+
+
+def test_questions_of_a_spreadsheet_hold_references_in_one_cell(tmp_path: Path) -> None:
+    table = tmp_path / "questions.csv"
+    table.write_text("id,question,references,answer\n1,Who?,Ann;Ben,\n2,Who?,,a; b\n")
+    assert [row.references for row in load_rows(table, Question)] == [("Ann", "Ben"), ("a; b",)]
 
 
 def test_the_verb_writes_pairs_for_sheets(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 import csv
 import io
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.chartom.item import ChartomItem
@@ -14,6 +17,7 @@ from data_prep.construction.sheets import (
     collect,
     item_name,
     mix_in_gold,
+    read_sheet_rows,
     read_table,
     write_table,
 )
@@ -298,6 +302,7 @@ def test_five_people_inspect_a_question(tmp_path: Path) -> None:
     assert brought_together(tmp_path, form, rows, four).unfinished == ["1"]
     [row] = brought_together(tmp_path, form, rows, five(*[fine] * 5)).rows
     assert row["inspected_by"] == list("abcde")
+    [row] = brought_together(tmp_path, form, rows, five(*[fine] * 4, {**fine, "note": "no"})).rows
     faulty = five(*[fine] * 4, {**fine, "level_fits": "no", "note": "too hard"})
     [lost] = brought_together(tmp_path, form, rows, faulty).discarded
     assert lost.reason == "returned"
@@ -379,6 +384,24 @@ def test_rows_of_a_spreadsheet_hold_lists_in_cells(tmp_path: Path) -> None:
     )
     assert (first["Response A"], first["Response B"]) == ("two", "three")
     assert (first["pictures"], second["pictures"]) == (str(tmp_path.resolve() / "a.png"), "")
+    table.write_text("id,question,references,response\n1,Who?,Ann;Ben,Ann\n")
+    [row] = read_sheet_rows(table, FORM)
+    assert row["references"] == ["Ann", "Ben"]
+
+
+def test_a_number_below_one_is_not_the_number_behind_its_point() -> None:
+    entry = FORMS.get("simplevqa").entries[1]
+    assert entry.differs(".5", "5")
+    assert not entry.differs("Five.", "five")
+
+
+def test_columns_of_bytes_that_json_cannot_hold(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.parquet"
+    columns = {"id": ["1"], "question": ["Boats?"], "blob": [b"\xff"], "day": [date(2026, 1, 2)]}
+    pq.write_table(pa.table(columns), rows)
+    assert read_sheet_rows(rows, FORMS.get("chartom")) == [
+        {"id": "1", "question": "Boats?", "blob": None, "day": "2026-01-02"}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,18 @@
 """TruthfulVQA's steps: categories, three levels, inspection."""
 
+import csv
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.framework.base import get_benchmark
+from data_prep.construction.forms.base import FORMS
+from data_prep.construction.model_writer import load_rows
+from data_prep.construction.sheets import read_sheet_rows
 from data_prep.construction.steps.base import STEPS, Row
-from data_prep.construction.steps.truthfulvqa import CATEGORY_OF, TAXONOMY
+from data_prep.construction.steps.truthfulvqa import CATEGORY_OF, TAXONOMY, LevelQuestion
 from data_prep.errors import UnusableText
 from tests.data_prep.construction.made_up import reply
 from tests.published_files import needs_published, published
@@ -28,6 +33,19 @@ def draft(question: str, answer: str = "B", **fields: Any) -> Row:
 def made(step_name: str, row: Row, **replied: Any) -> list[Row]:
     step = STEPS.get(step_name)
     return step.read(step.row_type.model_validate(row), reply(replied))
+
+
+def test_questions_of_a_spreadsheet_have_levels_and_options(tmp_path: Path) -> None:
+    table = tmp_path / "questions.csv"
+    cells = {**PLACED, "images": "a.png", "level": "2", "question": "?", "options": "w;x;y;z"}
+    with table.open("w") as file:
+        writer = csv.DictWriter(file, [*cells, "ground_truth"])
+        writer.writeheader()
+        writer.writerow({**cells, "ground_truth": "B"})
+    [question] = load_rows(table, LevelQuestion)
+    assert (question.level, question.options) == (2, ("w", "x", "y", "z"))
+    [row] = read_sheet_rows(table, FORMS.get("truthfulvqa-inspection"))
+    assert (row["level"], row["options"]) == (2, ["w", "x", "y", "z"])
 
 
 def test_eight_categories_and_21_subcategories() -> None:

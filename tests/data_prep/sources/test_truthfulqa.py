@@ -39,6 +39,12 @@ def test_every_field_of_an_example(tmp_path: Path) -> None:
     }
 
 
+def test_ids_are_numbers_and_labels_truth_values(tmp_path: Path) -> None:
+    rows = lines(tmp_path / "t.jsonl", row(id=7, label=False), row(id=8, label="true", response=4))
+    examples, _ = load_truthfulqa(rows)
+    assert [(each.id, each.label) for each in examples] == [("7", "Wrong"), ("8", "Correct")]
+
+
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     rows = [
         row(),

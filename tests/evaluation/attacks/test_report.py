@@ -125,8 +125,12 @@ def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Pa
     report = run_attacks(judge, hostile, **options)
     plan = AttackPlan.of(hostile, **options)
     verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
+    search = summarise_search([], 3).model_copy(update={"unscored": 2})
+    report = report.model_copy(update={"search": search})
     write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
     page, text = ((tmp_path / name).read_text() for name in ("attacks.html", "attacks.md"))
+    for each in (page, text):
+        assert "Of 2 it is not known: labels are missing." in each
     assert "<script>" not in page and "&lt;script&gt;" in page
     assert "\\| who?" in text
     for family in (*report.attacks, *report.controls):
