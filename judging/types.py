@@ -6,7 +6,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from pydantic import (
@@ -349,13 +349,16 @@ def shortened(text: str, max_chars: int = MAX_ERROR_CHARS) -> str:
     return text if len(text) <= max_chars else f"{text[:half]} [...] {text[-half:]}"
 
 
-def parse_record(model: type[R], data: Any, location: str) -> R:
+def parse_record(
+    model: type[R], data: Any, location: str, context: Mapping[str, Any] | None = None
+) -> R:
     """Validate one outside row against ``model``, located as in ``"answers.jsonl row 17"``.
 
-    The ``FieldError`` names the row, the first offending field and what is wrong with it.
+    ``context`` is for the model's validators. The ``FieldError`` names the row, the first offending
+    field and what is wrong with it.
     """
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=context)
     except ValidationError as error:
         raise FieldError.from_validation(error, location, field_names(model)) from None
     except UnicodeEncodeError:  # the name of a field

@@ -242,12 +242,14 @@ def read_records(
     """Yield ``(row number, validated record)`` from a file; image paths are relative to it.
 
     The first bad row raises ``CustosError``, unless there is a list ``bad_rows`` for the messages.
+    Validators get ``in_cells`` as context: whether a text may be a cell that holds a list.
     """
+    context = {"in_cells": path.suffix in SPREADSHEETS}
     for number, row in read_rows(path):
         try:
             if isinstance(row, CustosError):
                 raise row
-            record = parse_record(model, row, row_location(path, number))
+            record = parse_record(model, row, row_location(path, number), context)
         except CustosError as error:
             if bad_rows is None:
                 raise

@@ -12,7 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+)
 
 from clients.chat import Reply
 from clients.messages import ChatItem
@@ -32,9 +39,12 @@ Row = dict[str, Any]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-def list_in_cell(value: Any) -> Any:
-    """Read the list that a cell of a spreadsheet holds; a list stays as it is."""
-    return value if isinstance(value, list | tuple) else as_list(value, DEFAULT_SEPARATOR)
+def list_in_cell(value: Any, info: ValidationInfo) -> Any:
+    """Read the list that a cell of a spreadsheet holds; elsewhere a text is a list of one."""
+    if isinstance(value, list | tuple):
+        return value
+    in_cells = bool(info.context and info.context["in_cells"])
+    return as_list(value, DEFAULT_SEPARATOR if in_cells else None)
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(list_in_cell)]

@@ -87,6 +87,9 @@ def test_questions_of_a_spreadsheet_hold_references_in_one_cell(tmp_path: Path) 
     table = tmp_path / "questions.csv"
     table.write_text("id,question,references,answer\n1,Who?,Ann;Ben,\n2,Who?,,a; b\n")
     assert [row.references for row in load_rows(table, Question)] == [("Ann", "Ben"), ("a; b",)]
+    lines = tmp_path / "questions.jsonl"
+    lines.write_text('{"id": "1", "question": "Who?", "references": "Ann; Ben"}\n')
+    assert [row.references for row in load_rows(lines, Question)] == [("Ann; Ben",)]
 
 
 def test_the_verb_writes_pairs_for_sheets(tmp_path: Path) -> None:
