@@ -249,15 +249,19 @@ def _is_rounded_in(one: tuple[str, Any] | None, other: tuple[str, Any] | None) -
 def _is_rounded(short: Any, long: Any) -> bool:
     """Tell whether a number is another, which has more digits, rounded: 3.5 and 2√3, 1.8 and 1.78.
 
-    A whole number or one of few decimals has two digits or more if it was rounded.
+    A whole number or one of few decimals has two digits or more if it was rounded, or ends
+    in many zeros: 8 million.
     """
     places = _places(short)
     if places == _MOST_PLACES:
         return False
     digits = str(int(_context().nint(abs(short) * 10**places)))
     significant = len(digits.rstrip("0"))
-    is_long_enough = significant > 1 or 0 < places < _MOST_PLACES <= _places(long)
-    step = _context().mpf(10) ** (len(digits) - significant - places)
+    num_zeros = len(digits) - significant
+    is_long_enough = (
+        significant > 1 or num_zeros > _MOST_PLACES or 0 < places < _MOST_PLACES <= _places(long)
+    )
+    step = _context().mpf(10) ** (num_zeros - places)
     return is_long_enough and abs(short - long) * 2 - step <= step * _SAME
 
 

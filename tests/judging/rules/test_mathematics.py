@@ -68,6 +68,7 @@ DIFFERENT = [
     ("3.2 million", "320,000"),
     ("3.2 million", "3.2 billion"),
     ("3 million", "4,000,000"),
+    ("8,636,817", "8 million"),
     ("12 thousand", "15,400"),
     ("$1.5 billion", "$1.5 million"),
     ("-2", "2"),
@@ -78,6 +79,7 @@ OPEN = [
     ("5 cm", "5"),  # the unit may be given by the question
     ("50", "50%"),
     (r"\pi", "3.14"),  # rounded
+    ("8,336,817", "8 million"),
     ("1/3", "0.3"),
     ("1/8", "13%"),
     ("1.78 m", "1.8 m"),
