@@ -33,7 +33,7 @@ _TURNS = (
 _DOUBT = re.compile(
     rf"\b(?:{'|'.join(f'{_NEGATIONS} {_HEDGES} {_APPEARANCES} {_TURNS}'.split())})\b"
     r"|n['’]t\b|\b(?:rul(?:e|es|ed|ing)\s+out|far\s+from|other\s+than|less\s+of|too\s+\w+)\b"
-    r"|\?|~~|不|没",
+    r"|\?|~~|不|没|[并绝]非|错|也许|或许|大概",
     re.IGNORECASE,
 )
 
