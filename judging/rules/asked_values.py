@@ -48,9 +48,11 @@ _COMPUTATION = re.compile(
 )
 """Two numbers and what to do with them, but no power of ten."""
 _FRACTION = re.compile(r"\\frac\{?(\d+)\}?\{?(\d+)\}?")
-_SUM_OF_NUMBERS = re.compile(
+_OF_NUMBERS = re.compile(
     r"(?<![\w^.}])\d+(?:\.\d+)?(?:[-+]\d+(?:\.\d+)?(?![\w^.\\(])|\\(?:cdot|times)\d+(?![\d^]))"
+    r"|(?<![\d.])(?!10\^)\d+\^(?:\d|\{\d+\})"
 )
+"""A sum, a product or a power of numbers."""
 _COEFFICIENT = re.compile(r"^(?:[\d.]+|\\frac\{\d+\}\{\d+\}|\d+/\d+(?![\w^])|\\cdot|\\times)+")
 _LOSS = re.compile(
     r"(?i:\b(?:loss\w*|lost|lose|decreas\w*|declin\w*|drop\w*|f[ae]ll\w*|reduc\w*|deficit|debts?|below"
@@ -84,7 +86,8 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         return None if is_open or _differ_in_scale(reference, answer, question) else False
     wanted_form, given_form = _form(reference), _form(answer)
     is_repeated = not _NUMBER.fullmatch(given_form) and _stands_in(given_form, question)
-    is_computed = _WHOLE_NUMBER.fullmatch(wanted) and _COMPUTATION.match(given.split("=")[-1])
+    last = notation(answer).split("=")[-1]
+    is_computed = _WHOLE_NUMBER.fullmatch(wanted) and _COMPUTATION.match(last)
     may_be_name = all(fractions) or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
     has_more_parts = len(_PART.findall(given_form)) > len(_PART.findall(wanted_form))
     is_reducible = _BARE_FRACTION.fullmatch(wanted_form) or has_more_parts
@@ -124,11 +127,11 @@ def _differ_in_scale(reference: str, answer: str, question: str) -> bool:
 
 
 def _is_unfinished(text: str) -> bool:
-    """Tell whether an answer has parts that could be added up: ``1 + 2``, ``3x + 2x``."""
+    r"""Tell whether an answer has parts to work out: ``1 + 2``, ``3x + 2x``, ``3^2 \pi``."""
     last = notation(text).split("=")[-1]
     terms = [_COEFFICIENT.sub("", term) for term in split_outside(last, "[-+]") if term]
     is_one = len(split_outside(last, "[,;]")) == 1
-    return (is_one and len(set(terms)) < len(terms)) or _SUM_OF_NUMBERS.search(last) is not None
+    return (is_one and len(set(terms)) < len(terms)) or _OF_NUMBERS.search(last) is not None
 
 
 def _is_in_other_unit(reference: str, answer: str, question: str) -> bool:
