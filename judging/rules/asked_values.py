@@ -56,9 +56,17 @@ _OF_NUMBERS = re.compile(
 _COEFFICIENT = re.compile(r"^(?:[\d.]+|\\frac\{\d+\}\{\d+\}|\d+/\d+(?![\w^])|\\cdot|\\times)+")
 _LOSS = re.compile(
     r"(?i:\b(?:loss\w*|lost|lose|decreas\w*|declin\w*|drop\w*|f[ae]ll\w*|reduc\w*|deficit|debts?|below"
-    r"|chang\w*)\b)|下降|减少|亏损|降低|变化"
+    r"|chang\w*|differ\w*|lower|short\w*|fewer|less|deep\w*|depth|under|elevation|altitude|shr[aiu]nk"
+    r"|bce?|sav\w+)\b)|下降|减少|亏|降低|变化|差|矮|低|深|少多|海拔"
 )
 """Gives a number the sign that an answer may leave out."""
+_FOR_ONE = re.compile(
+    r"(?i:\b(?:find|give|name|state|write|provide|construct)(?: down)? (?:an?|any|one|some)\b"
+    r"(?! (?:polynomial|expression|formula|equation|function)\b)"
+    r"|\bexample|\b(?:eigen|direction |normal )vector|\bantiderivative|\bparametri[sz])"
+    r"|[写举找求出]一[个种条]|举例|任意|(?:方向|法|特征)向量"
+)
+"""Asks for one of many right values, of which the reference is another."""
 _LONGEST = 1_000
 """Characters at the end of a question that are looked through for the answer itself."""
 
@@ -70,8 +78,8 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         ``None`` also where the question may ask for more than the value: a name, a form, a unit,
         another spelling of what it states itself (``2x + 3x``, 5 km); where a computation stands
         for its result, or a loss has no sign; where the question says what the numbers count
-        (percent, millions); and where they may be names, dates or scores: version 3.1 and 3.10, 6/8
-        and 3/4 time, 9/11 and 11/9.
+        (percent, millions) or asks for one of many; and where they may be names, dates or scores:
+        version 3.1 and 3.10, 6/8 and 3/4 time, 9/11 and 11/9.
     """
     is_same = same_mathematics(reference, answer)
     given, wanted = bare(answer), bare(reference)
@@ -82,7 +90,7 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         is_turned = all(fractions) and wanted.split("/") == given.split("/")[::-1]
         is_day = is_turned and not _SHARE.search(question)
         is_signed = given.replace("-", "") == wanted.replace("-", "")
-        is_open = is_day or (is_signed and _LOSS.search(question))
+        is_open = is_day or (is_signed and _LOSS.search(question)) or _FOR_ONE.search(question)
         return None if is_open or _differ_in_scale(reference, answer, question) else False
     wanted_form, given_form = _form(reference), _form(answer)
     is_repeated = not _NUMBER.fullmatch(given_form) and _stands_in(given_form, question)
