@@ -33,7 +33,7 @@ _TURNS = (
 _DOUBT = re.compile(
     rf"\b(?:{'|'.join(f'{_NEGATIONS} {_HEDGES} {_APPEARANCES} {_TURNS}'.split())})\b"
     r"|n['’]t\b|\b(?:rul(?:e|es|ed|ing)\s+out|far\s+from|other\s+than|less\s+of|too\s+\w+)\b"
-    r"|\?|~~|不|没",
+    r"|\?|~~|不|没|[并绝]非|错|也许|或许|大概",
     re.IGNORECASE,
 )
 
@@ -269,7 +269,7 @@ _OTHER_BEFORE = re.compile(
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:not|never|no|over|unlike|than|of|except|neither|nor|anything\s+but|avoid|doubt"
     r"|(?:wrong|incorrect|worst)\s+(?:answer|option|choice)\s*(?:is|:)"
-    r"|rul(?:e|es|ed|ing)\s+out|(?:eliminat|exclud|reject)\w{0,3})|n['’ ]t\b|不是?|非|排除)"
+    r"|rul(?:e|es|ed|ing)\s+out|(?:eliminat|exclud|reject)\w{0,3})|n['’ ]t\b|不是?|非|排除|别|勿)"
     r"(?:\s+(?:think|believe))?(?:\s+that)?(?:\s+(?:it|the\s+answer)\s+is)?"
     r"(?:\s+(?:option|choose|pick|select|be|the))?[\s(*\"']{0,4}\Z",
     re.IGNORECASE,
@@ -301,7 +301,7 @@ _FILLERS = frozenset(
 LONGEST_PLAIN = 60
 """Words of an answer that is read as plain; longer ones are reasoning."""
 
-_WORD = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*|[^\W_]+")
+_WORD = re.compile(r"-?[0-9]+(?:[.,-][0-9]+)*|[^\W_]+")
 _CONFIDENCE = re.compile(
     r"\[\s?(?:confidence\s?[:=]?\s?)?(\d{1,3}(?:\.\d{1,17})?|\.\d{1,17})\s?(%?)\s?\]", re.IGNORECASE
 )

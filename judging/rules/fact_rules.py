@@ -171,6 +171,8 @@ _ANNOUNCED = re.compile(
 )
 """Only capital letters count: "the answer is a rise" names no option."""
 _ANY_LABEL = re.compile(r"(?<![\w.,])(\d{1,2}|[A-Z])(?![\w,]|\.\d)")
+_JOINED = re.compile(r"\w-(?!\S)|(?<!\S)-[^\W\d]")
+"""What is left where an option was part of another word: "non-increasing"."""
 _NEXT_WORD = re.compile(r"\s+[a-z]")
 _AFTER_NUMBER = re.compile(r"(?:\s*[.,;:!)\]}\"'`*$\n]|\s*\((?=[\d$])|\s*$|\s+([^\W\d_]+))")
 _CURRENCIES = tuple("€£¥₹")
@@ -178,6 +180,7 @@ _COMPOUND = re.compile(r"/|\bper\b|\bsq|\bcubic\b|[²³^]|[a-z][23]\b")
 """In the unit of a key: kilometres in an answer are no kilometres an hour, and no squares."""
 _DATE = re.compile(r"\.\d")
 """Behind a decimal number: 12.5.2020."""
+_SIGN = re.compile(r"[a-z]|[-–—]\s", re.IGNORECASE)
 _FILLERS = frozenset(
     "of and the they it is are was were will by from for at on during each that which when as so "
     "in total altogether".split()
@@ -203,10 +206,15 @@ def choice_of(response: str, choices: Sequence[str]) -> int | None:
     if len({*named, *beside}) > 1 or len(text.split()) > LONGEST_ANSWER:
         return None
     if labelled is not None:
-        is_alone = {*named, *beside} <= {labelled} and not has_doubt(_without(text, choices))
+        is_alone = {*named, *beside} <= {labelled} and not _is_doubted(text, choices)
         return labelled if is_alone else None
-    is_plain = len(named) == 1 and not beside and not has_doubt(_without(text, choices))
+    is_plain = len(named) == 1 and not beside and not _is_doubted(text, choices)
     return named[0] if is_plain else None
+
+
+def _is_doubted(text: str, choices: Sequence[str]) -> bool:
+    rest = _without(text, choices)
+    return has_doubt(rest) or _JOINED.search(rest) is not None
 
 
 def _without(text: str, choices: Sequence[str]) -> str:
@@ -279,8 +287,8 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
         return True if is_repeated else None
     if not verdicts <= {False}:
         return verdicts.pop()
-    # "It fell by 3" against -3: the sign may be in the words.
-    is_signed = re.search(r"[a-z]", text, re.IGNORECASE) and quantities[0].number * key < 0
+    # "It fell by 3" against -3: the sign may be in the words, or stand apart.
+    is_signed = _SIGN.search(text) and quantities[0].number * key < 0
     return None if is_signed else False
 
 

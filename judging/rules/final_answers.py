@@ -55,7 +55,7 @@ _OPENING = re.compile(
     r"|\\(?:q?quad|therefore|implies|Rightarrow|displaystyle)(?![A-Za-z]))+\Z"
 )
 """What may stand right before a box without a meaning of its own."""
-_OPERATOR = re.compile(r"(?:[-+/≠^~|%!)}\]\d\\]|\\[A-Za-z]+|(?<![A-Za-z])[A-Za-z])\Z")
+_OPERATOR = re.compile(r"(?:[-+/≠^~|%!)}\]\d\\]|\\[A-Za-z]+|(?<![A-Za-z])[A-Za-z]|负|倍的?)\Z")
 _SENTENCE_MARKS = tuple(".!?:;。！？：；")
 _ITEM = re.compile(r"\s*(?:(?:[-+•*]|\d{1,3}[.)])\s|#\d)")
 """A dash and a space may begin an item or a negative number, and "#2" names a place in a list."""

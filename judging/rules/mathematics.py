@@ -18,7 +18,6 @@ from judging.rules.mathematics_reading import (
     LONGEST,
     Answer,
     UnreadError,
-    notation,
     read_answer,
     symbols,
 )
@@ -45,40 +44,6 @@ _SEVERAL_SIZES = frozenset("ton tons pound pounds".split())
 """Units of more than one size, or of money."""
 _FREE = frozenset("CKckmn")
 """Symbols for any constant or whole number: ``2k + 1`` and ``2k - 1`` are all odd numbers."""
-_SYMBOL = re.compile(r"(?<![A-Za-z\\'’])(?<!\d )(?!I\b|[Aa]\s+[A-Za-z]{2})[A-Za-z](?![A-Za-z])")
-"""A letter of its own, but no unit, article or "I"."""
-_ASKING = re.compile(
-    r"(?i:\b(?:what|which|find|determine|calculate|compute|evaluate|give|state|solve|how)\b)"
-    r"|求|计算|问"
-)
-"""What stands before the part of a question that says what it asks for."""
-_TO_SOLVE = re.compile(r"(?i:\b(?:solv\w+|solutions?|roots?|zeros?)\b)|解|根")
-"""Asks for the values of a symbol that need not stand alone."""
-_FORM = re.compile(
-    r"(?i:\b(?:(?<!or )(?:factor|expand)\w*\b(?! or )|round(?:ed|ing)?|rationali\w+|lowest terms"
-    r"|binary|in base|scientific notation|complet\w+ the square|(?:as|to|into) an? (?:\w+ )?"
-    r"(?:fraction|decimal|percent\w*|product|number))\b)|因式|分解|展开|约分|科学记数|小数|分数"
-)
-"""Asks for one form: "Factor x^2 - 1" is not answered by its value, "Expand or factor" is."""
-_EXPRESSION = re.compile(r"[\w})][-+*=<>≤≥]|\d[^\W\d_]")
-"""Of several parts: ``2x + 3x``, 5 km."""
-_BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
-_BARE_FRACTION = re.compile(r"(\d+)/(\d+)")
-_SHARE = re.compile(
-    r"(?i:\b(?:fraction|share|part|proportion|probability|chance|ratio|slope|value)s?\b)|\d\s?[-+*/=]|比|率"
-)
-"""Asks for a fraction, so that 11/9 is no other writing of the day 9/11."""
-_WHOLE_NUMBER = re.compile(r"[-+]?\d[\d,]*")
-_COMPUTATION = re.compile(
-    r"(?!-?\d(?:\.\d+)?(?:\\times|\\cdot|[×·⋅*])10\^)"
-    r".*?(?:[\d)}][-+*/×·⋅÷^][\d({\\]|\\(?:times|cdot|div|[dtc]?frac|sqrt)(?![a-z]))"
-)
-"""Two numbers and what to do with them, but no power of ten."""
-_LOSS = re.compile(
-    r"(?i:\b(?:loss\w*|lost|lose|decreas\w*|declin\w*|drop\w*|f[ae]ll\w*|reduc\w*|deficit|debts?|below"
-    r"|chang\w*)\b)|下降|减少|亏损|降低|变化"
-)
-"""Gives a number the sign that an answer may leave out."""
 _GROUPED = re.compile(r"(?<![\d.,])([1-9]\d{0,2})\.(\d{3})(?![\d.,])")
 """Three decimals, or thousands as in German: 2.962 m."""
 _MATHEMATICS = re.compile(r"[\d\\^]")
@@ -127,62 +92,10 @@ def _as_in_german(text: str) -> str:
     return re.sub(r"(?<=\d),(?=\d)", ".", _GROUPED.sub(r"\1\2", text))
 
 
-def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
-    """Tell whether an answer has a reference's value, as :func:`same_mathematics` does.
-
-    Returns:
-        ``None`` also where the question may ask for more than the value: a name, a form, another
-        spelling of what it states itself (``2x + 3x``, 5 km); where a computation stands for its
-        result, or a loss has no sign; and where numbers may be names, dates or scores: version 3.1
-        and 3.10, 6/8 and 3/4 time, 9/11 and 11/9.
-    """
-    is_same = same_mathematics(reference, answer)
-    given, wanted = bare(answer), bare(reference)
-    if is_same is None or given == wanted:
-        return is_same
-    fractions = [_BARE_FRACTION.fullmatch(text) for text in (wanted, given)]
-    if is_same is False:
-        is_turned = all(fractions) and wanted.split("/") == given.split("/")[::-1]
-        is_day = is_turned and not _SHARE.search(question)
-        is_signed = given.replace("-", "") == wanted.replace("-", "")
-        return None if is_day or (is_signed and _LOSS.search(question)) else False
-    is_repeated = _EXPRESSION.search(given) and re.search(
-        rf"(?<![\d.]){re.escape(given)}(?![\d.]?\d)", bare(question)
-    )
-    is_computed = _WHOLE_NUMBER.fullmatch(wanted) and _COMPUTATION.match(given.split("=")[-1])
-    may_be_name = all(fractions) or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
-    is_other_form = _FORM.search(question) and notation(reference) != notation(answer)
-    is_open = is_repeated or is_computed or may_be_name or is_other_form
-    return None if is_open or not is_asked(reference, answer, question) else True
-
-
-def bare(text: str) -> str:
-    """Return a text without spaces and the marks of formulas."""
-    return re.sub(r"[\s$]|\\[()\[\]]", "", text)
-
-
-def is_asked(reference: str, answer: str, question: str) -> bool:
-    """Tell whether a name that one of two equal answers has and the other lacks is the one asked.
-
-    ``y = 5`` beside 5 is another answer where the question asks for x, and 5 beside ``y = 5`` where
-    it asks for a line. A name of the answer's own counts where the question has no symbols.
-    """
-    wanted, given = _name(reference), _name(answer)
-    if not wanted == "" != given and not given == "" != wanted:
-        return True
-    name = wanted or given
-    if not _SYMBOL.search(question):
-        return not wanted
-    *_, asking = _ASKING.split(question)
-    letters = {symbol[0] for symbol in _SYMBOL.finditer(asking)} - {name[2:-1].strip("( ")}
-    bare = rf"(?<![\w\\^+*/({{=<>-])(?<![-+*/^=<>] ){re.escape(name)}(?![\w^(]|\$?\s?[-+*/^=<>])"
-    return letters == {name[0]} and bool(_TO_SOLVE.search(question) or re.search(bare, asking))
-
-
-def _name(text: str) -> str:
+def answer_of(text: str) -> Answer:
+    """Read a text as :func:`read_answer` does, one thread at a time."""
     with _LOCK:
-        answer = read_answer(text)
-    return answer.marks[0] if answer.kind == "named" and len(answer.items) == 1 else answer.name
+        return read_answer(text)
 
 
 def _compare(one: Answer, other: Answer) -> bool | None:
@@ -245,7 +158,13 @@ def _compare_sets(one: Answer, other: Answer) -> bool | None:
     unions = [each for each in (one, other) if each.marks]
     unlike = False if all(map(_is_apart, unions)) else None
     if len(one.items) != len(other.items):
-        return unlike
+        pairs = (one, other), (other, one)  # one of them may count a root twice
+        is_repeated = all(
+            any(_compare(item, each) is not False for each in others.items)
+            for these, others in pairs
+            for item in these.items
+        )
+        return None if is_repeated else unlike
     left = list(range(len(other.items)))
     found, is_open = [], False
     for item in one.items:
@@ -330,15 +249,19 @@ def _is_rounded_in(one: tuple[str, Any] | None, other: tuple[str, Any] | None) -
 def _is_rounded(short: Any, long: Any) -> bool:
     """Tell whether a number is another, which has more digits, rounded: 3.5 and 2√3, 1.8 and 1.78.
 
-    A whole number or one of few decimals has two digits or more if it was rounded.
+    A whole number or one of few decimals has two digits or more if it was rounded, or ends
+    in many zeros: 8 million.
     """
     places = _places(short)
     if places == _MOST_PLACES:
         return False
     digits = str(int(_context().nint(abs(short) * 10**places)))
     significant = len(digits.rstrip("0"))
-    is_long_enough = significant > 1 or 0 < places < _MOST_PLACES <= _places(long)
-    step = _context().mpf(10) ** (len(digits) - significant - places)
+    num_zeros = len(digits) - significant
+    is_long_enough = (
+        significant > 1 or num_zeros > _MOST_PLACES or 0 < places < _MOST_PLACES <= _places(long)
+    )
+    step = _context().mpf(10) ** (num_zeros - places)
     return is_long_enough and abs(short - long) * 2 - step <= step * _SAME
 
 

@@ -33,7 +33,7 @@ _EXPRESSION = re.compile(
 )
 """No part may be read in two ways: with each, the time of a text that does not match doubles."""
 _OPEN_TO_READING = re.compile(
-    r"\d\s+\d|(?<![\d.])0\d|\d\s*\(\s*-?[\d./]+\s*\)|\)\s*\d|/\s*(?:\d+|[a-z]|\([^()]*\))\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
+    r"\d\s+\d|(?<![\d.])0\d|\d\s*[(\[]\s*-?[\d./]+\s*[)\]]|\)\s*\d|/\s*(?:\d+|[a-z]|\([^()]*\))\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
     r"|\^\s*(?:-|\\)|\}\s*\d|\d\s*\\frac\{[^{}]*[^\d{}][^{}]*\}|_\{?\d+\}?\d"
     r"|\^\{?\w+\}?\s*\^|\^(?:1|\{1\})\s*/|\\frac\s?\d{3}|\\sqrt\s?\d\d"
 )
@@ -95,8 +95,8 @@ _LAYOUT = (
 """Spellings of one notation, in the order in which they are unified."""
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SUPERSCRIPT = re.compile(r"(?<=[\w)\]}])[⁰¹²³⁴-⁹⁻]+")
-_UNREAD = re.compile(r"\.\.|…|[⁰¹²³⁴-⁹]\s?√")
-"""What goes on without being written, and roots that look like powers."""
+_UNREAD = re.compile(r"\A[\s*]*~|\.\.|…|[⁰¹²³⁴-⁹]\s?√")
+"""What is about a value, or goes on without being written, and roots that look like powers."""
 _THOUSANDS = re.compile(r"(?<![\d.,(\[⟨])-?\d{1,3}(?:,\d{3})+(?![\d,])")
 _DELIMITERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 _DECIMAL = re.compile(r"(\d+)\.(\d+)")
@@ -187,15 +187,15 @@ class _Reader:
         text = text.strip(_AROUND)
         if not text:
             raise UnreadError("an empty part")
-        if len(parts := _split(text, _JOINT)) > 1:
+        if len(parts := split_outside(text, _JOINT)) > 1:
             return self._list(parts, is_both=" and " in text and " or " not in text)
-        if len(parts := _split(text, "∪")) > 1:
+        if len(parts := split_outside(text, "∪")) > 1:
             return Answer("set", tuple(map(self.answer, parts)), ("∪",))
-        if len(parts := _split(text, "∈")) == 2 and re.fullmatch(_NAME, parts[0].strip()):
+        if len(parts := split_outside(text, "∈")) == 2 and re.fullmatch(_NAME, parts[0].strip()):
             return replace(self.answer(parts[1]), name=parts[0].strip())
-        if len(parts := _split(text, "=")) > 1:
+        if len(parts := split_outside(text, "=")) > 1:
             return self._equation(parts)
-        if len(parts := _split(text, "[<>≤≥]")) > 1:
+        if len(parts := split_outside(text, "[<>≤≥]")) > 1:
             return self._inequality(parts, re.findall("[<>≤≥]", text))
         if matrix := _MATRIX.fullmatch(text):
             rows = [row.split("&") for row in matrix[2].strip().removesuffix("\\\\").split("\\\\")]
@@ -270,7 +270,7 @@ class _Reader:
 
     def _bracket(self, text: str) -> Answer:
         opening, closing, inner = text[0], text[-1], text[1:-1]
-        items = tuple(map(self.answer, _split(inner, "[,;]"))) if inner.strip() else ()
+        items = tuple(map(self.answer, split_outside(inner, "[,;]"))) if inner.strip() else ()
         if opening in "{⟨" or not items:
             return Answer("set", items)
         if len(items) == 1:
@@ -319,7 +319,7 @@ def _intersection(items: Sequence[Answer], *, is_both: bool) -> Answer:
     return Answer("tuple", ends, marks, is_exact=True, name=low[0].name)
 
 
-def _split(text: str, separator: str) -> list[str]:
+def split_outside(text: str, separator: str) -> list[str]:
     """Split a text at a pattern outside of all brackets."""
     parts, start, depth = [], 0, 0
     for match in re.finditer(rf"[(\[{{⟨]|[)\]}}⟩]|{separator}", text):

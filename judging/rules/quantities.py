@@ -18,12 +18,15 @@ _ROUNDING = 1e-9
 """Share of the key by which binary fractions may miss the tolerance."""
 
 _MAGNITUDES = {
+    "dozen": 12.0,
     "hundred": 1e2,
     "thousand": 1e3,
     "k": 1e3,
+    "lakh": 1e5,
     "million": 1e6,
     "millions": 1e6,
     "mn": 1e6,
+    "crore": 1e7,
     "billion": 1e9,
     "billions": 1e9,
     "bn": 1e9,
@@ -250,6 +253,8 @@ def parse_key(text: str) -> tuple[float, str] | None:
     if number is None or not math.isfinite(value := _number(number)):
         return None
     unit = plain[number.end() :].strip(" .,;:")
+    if "$" in number[0] and "dollar" not in unit:
+        unit = f"{unit} dollars".strip()
     return None if _SECOND_NUMBER.search(unit) or has_doubt(unit) else (value, unit)
 
 

@@ -12,8 +12,9 @@ from judging.rules.answer_options import (
     spelled,
     with_letter,
 )
+from judging.rules.asked_values import same_as_asked
 from judging.rules.final_answers import final_answers
-from judging.rules.mathematics import is_long_to_read, same_as_asked, same_mathematics
+from judging.rules.mathematics import is_long_to_read, same_mathematics
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -66,7 +67,8 @@ _YES = frozenset({"yes", "yep", "yeah", "ja", "sí", "oui", "是", "是的", "�
 _NO = frozenset({"no", "nope", "nein", "non", "否", "不", "不是", "不对"})
 _EITHER_WAY = re.compile(
     r"n['’]t\b|\b(?:not|no|never|none|neither|without|false|wrong|nicht|kein\w*|nie|nunca|pas)\b"
-    r"|(?<![是有能会可要])[不没]|\bn['’]|\b(?:what|which|how|yes|ja|sí|oui|nein|non)\b|什么",
+    r"|(?<![是有能会可要])[不没]|\bn['’]|\b(?:what|which|how|yes|ja|sí|oui|nein|non|symbol)\b|什么"
+    r"|\A\W*(?:who\w*|name|give|write|translate|spell|complete)\b",
     re.IGNORECASE,
 )
 """Words in a question that leave open what a bare yes says: it may mean no, or be the very

@@ -150,6 +150,8 @@ def test_an_option_may_be_named_by_its_text(response: str, expected: str | None)
         ("B is the least likely", None),
         ("Nobody thinks B is correct", None),
         ("~~B~~", None),
+        ("别选B", None),
+        ("4-5 pears", None),
         ("Plan B", None),
         ("20 °C", None),
         ("C++", None),

@@ -58,6 +58,8 @@ def test_a_denied_option_and_a_doubtful_number_are_left_to_the_judge() -> None:
     assert choice_of("Bacteria", COUNTRIES) == 1
     for words in ("Rule out", "The opposite of", "Far from", "I exclude", "It is hardly"):
         assert choice_of(f"{words} Bacteria", COUNTRIES) is None
+    for word in ("Non-Bacteria", "a Bacteria-like country", "Anti-Bacteria"):
+        assert choice_of(word, COUNTRIES) is None
     # An option within a longer one does not count; a number is a place in the list, or a text.
     years = ("2018", "2022", "2018 and 2022 were the same")
     assert (choice_of(years[2], years), choice_of("2022", years)) == (2, 1)
@@ -395,6 +397,30 @@ def test_few_long_texts_are_kept() -> None:
         holds(text, "y")
     kept = sys.getrefcount(texts[0])  # an assertion would hold it, too
     assert kept == known
+
+
+@pytest.mark.parametrize(
+    ("key", "response", "label"),
+    [
+        ("$5", "$5.20", "Correct"),
+        ("$5", "5", "Correct"),
+        ("$5 million", "$5,100,000", "Correct"),
+        ("$5", "5 euros", None),
+        ("$5", "5 cents", None),
+        ("3 dozen", "36", "Correct"),
+        ("3 lakh", "300,000", "Correct"),
+        ("3 crore", "20 million", "Incorrect"),
+        ("-3 degrees", "- 3", None),
+        ("-3 degrees", "3", "Incorrect"),
+    ],
+)
+def test_the_currency_the_multiple_and_the_sign_of_a_key_count(
+    key: str, response: str, label: str | None
+) -> None:
+    fields = {"variant": "number", "question": "How much?", "references": [key]}
+    request = {"task": "chartom-fact", "response": response, **fields}
+    ruling = get_task("chartom-fact").rule(JudgeRequest.model_validate(request))
+    assert (ruling and ruling.label) == label
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ DIFFERENT = [
     ("3.2 million", "320,000"),
     ("3.2 million", "3.2 billion"),
     ("3 million", "4,000,000"),
+    ("8,636,817", "8 million"),
     ("12 thousand", "15,400"),
     ("$1.5 billion", "$1.5 million"),
     ("-2", "2"),
@@ -78,6 +79,7 @@ OPEN = [
     ("5 cm", "5"),  # the unit may be given by the question
     ("50", "50%"),
     (r"\pi", "3.14"),  # rounded
+    ("8,336,817", "8 million"),
     ("1/3", "0.3"),
     ("1/8", "13%"),
     ("1.78 m", "1.8 m"),
@@ -273,6 +275,10 @@ UNSURE = [
     r"$\log \boxed{7}$",
     r"It is minus $\boxed{7}$",
     r"It is more than \(\boxed{7}\).",
+    r"并非$\boxed{7}$",
+    r"是负$\boxed{7}$",
+    r"两倍的$\boxed{7}$",
+    r"错误答案：$\boxed{7}$",
     r"$\$\boxed{7}$",
     "It cannot be this one:\n\n7",
     "Is it this?\n\n7",
