@@ -80,9 +80,9 @@ def test_a_table_without_a_task_is_of_the_judge_s(run_folder: Path, tmp_path: Pa
     measured = succeed("eval", run_folder, *files, "--no-zero-shot", *MEANINGS)
     assert f"{WORDS[1]} 0.500" in measured.stdout
     plain = write_lines(tmp_path / "ours.jsonl", [{**row, "label": LABELS[0]} for row in rows()])
-    files = ("--data", f"ours={plain}", "--out", tmp_path / "card")
-    succeed("card", run_folder, *files, "--no-zero-shot")
-    [part] = json.loads((tmp_path / "card" / "reliability.json").read_text())["data"].values()
+    card = tmp_path / "card"
+    succeed("card", run_folder, "--data", f"ours={plain}", "--out", card, "--no-zero-shot")
+    [part] = json.loads((card / "reliability.json").read_text())["data"].values()
     assert part["n"] == 12
 
 

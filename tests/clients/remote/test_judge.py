@@ -16,7 +16,13 @@ from clients.chat_judge import ChatJudge
 from clients.connection import ModelServer, ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
 from clients.messages import Decoding
-from clients.remote_judge import label_masses, remote_judge, remote_source, tokens_after
+from clients.remote_judge import (
+    RemoteEngine,
+    label_masses,
+    remote_judge,
+    remote_source,
+    tokens_after,
+)
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
@@ -338,6 +344,7 @@ def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_serv
     first, *others = there.engine.score(prompts, tree, lambda index: index == 0)
     assert others == [UNWANTED] * 2
     assert first == pytest.approx(there.engine.score(prompts, tree)[0], abs=1e-3)
+    assert isinstance(there.engine, RemoteEngine)
     one_by_one = replace(there.engine, server=replace(there.engine.server, concurrency=1))
     num_sent = len(fake.seen)
     one_by_one.score(prompts, tree, lambda index: len(fake.seen) == num_sent)
