@@ -90,8 +90,9 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         is_turned = all(fractions) and wanted.split("/") == given.split("/")[::-1]
         is_day = is_turned and not _SHARE.search(question)
         is_signed = given.replace("-", "") == wanted.replace("-", "")
-        is_open = is_day or (is_signed and _LOSS.search(question)) or _FOR_ONE.search(question)
-        return None if is_open or _differ_in_scale(reference, answer, question) else False
+        is_loss = is_signed and _LOSS.search(question)
+        may_be_right = is_day or is_loss or _FOR_ONE.search(question)
+        return None if may_be_right or _differ_in_scale(reference, answer, question) else False
     wanted_form, given_form = _form(reference), _form(answer)
     is_repeated = not _NUMBER.fullmatch(given_form) and _stands_in(given_form, question)
     last = notation(answer).split("=")[-1]
