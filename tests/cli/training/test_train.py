@@ -188,7 +188,7 @@ def test_a_bad_label_is_named_by_its_row(folder: Path) -> None:
             (f"tiny.yaml --train rows.jsonl --out new {key}", words)
             for key, words in (
                 ("run.seed=first", "override 'run.seed=first': field 'run.seed': "),
-                ("run=5", "tiny.yaml: field 'run': expected a section of keys (got 5)"),
+                ("run=5", "override 'run.output=\"new\"': 'run' is not a section"),
                 ("data=5", "tiny.yaml: field 'data': expected a section of keys (got 5)"),
                 ("optim.lrr=1", "'optim.lrr': no such key; the nearest is 'optim.lr'"),
                 ("optim.batch_size=many", "many': field 'optim.batch_size': "),
