@@ -461,7 +461,7 @@ def write_rows(
     else:
         write_records(out, map(json_value, cells))
     if table.stated.encoding and out.suffix in (".json", ".jsonl"):
-        # The options of the table read this file too, whose encoding is another one.
+        # A byte order mark overrides the stated encoding, with which this file will be read too.
         write_text(out, BYTE_ORDER_MARK + out.read_text(encoding="utf-8"))
 
 

@@ -54,7 +54,7 @@ RequestT = TypeVar("RequestT", bound=JudgeRequest)
 _OF_VERDICTS = frozenset({"label", "error_type", "confidence", "score", "critique"})
 """Fields of a labelled row that verdicts have too."""
 _OURS = "custos_"
-"""Before the name of a column of a verdict where the graded table has such a column."""
+"""Prefix of a verdict's column whose name the graded table already has."""
 DEFAULT_TASK = str(JudgeRequest.model_fields["task"].default)
 
 
@@ -235,9 +235,9 @@ class TableReader(Generic[RequestT]):
 
     @cached_property
     def _of_judge(self) -> Collection[str]:
-        """Name the columns of a verdict that ``custos grade`` wrote beside a label of people.
+        """List the columns of the judge's verdict in a graded table that also has people's labels.
 
-        They would complete that label with what the judge says.
+        Read as people's, they would add the judge's error type or confidence to a person's label.
         """
         names: set[str] = set()
         if self.table.is_spreadsheet:

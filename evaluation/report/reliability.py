@@ -155,7 +155,7 @@ def measured_lines(
 ) -> list[str]:
     """Say what was measured of a judge, one sentence for each task that it is used for.
 
-    A judge that is not trained has no run folder; what was measured of its backbone is told then.
+    A judge without training has no run folder; the figures of its backbone are told instead.
     """
     report = known_object(folder / REPORT_FILE) if folder is not None else {}
     lines = []
@@ -167,7 +167,7 @@ def measured_lines(
         if not figures:
             line = f"judge {name}: not measured on this task ({task})"
             if folder is None and (others := list(_zero_shot(backbone))):
-                line += f"; measured of models like it, untrained: {'; '.join(others)}"
+                line += f"; measured without training: {'; '.join(others)}"
             lines.append(line)
             continue
         parts = [f"judge {name} on {task}: {'; '.join(figures)}"]

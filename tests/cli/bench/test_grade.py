@@ -106,7 +106,7 @@ def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_pa
     line = "judge fake: not measured on this task (charthal)"
     assert line in done.stdout
     [told] = read(tmp_path / "out.json.run.json")["measured"]
-    assert told.startswith(f"{line}; measured of models like it, untrained: embedded@1 on ")
+    assert told.startswith(f"{line}; measured without training: embedded@1 on ")
     assert line in run("table", "charthal", "--graded", out).stdout
 
     part = {"n": 542, "accuracy": {"value": 0.825, "low": 0.793, "high": 0.858, "n": 542}}

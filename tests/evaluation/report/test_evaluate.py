@@ -131,7 +131,7 @@ def test_questions(folder: Path) -> None:
 def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
     [line] = measured_lines("mine", None, ("charthal",), "embedded@2")
     assert "judge mine: not measured on this task (charthal)" in line
-    assert "measured of models like it, untrained: " in line
+    assert "measured without training: " in line
     assert "; embedded@1 on hieval-qs/plain: accuracy 0.638 [" in line
     [stranger] = measured_lines("gpt-4o", None, ("charthal",), "")
     assert stranger == "judge gpt-4o: not measured on this task (charthal)"
