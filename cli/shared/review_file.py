@@ -85,7 +85,7 @@ class ReviewRow:
     """Cells of the user's columns, by their names and by those that a mapping gives them."""
     verdicts: Sequence[Verdict]
     question: str
-    """Group of the row, else its question, else its response; intervals keep alike rows together."""
+    """The group, else its question, else its response. Intervals keep alike rows together."""
     sampling_probability: float | None = None
     """Probability with which the row was drawn; ``None`` where rows were not drawn."""
 
