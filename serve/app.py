@@ -88,9 +88,9 @@ def create_app(
         warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
         yield
         service.stop()
-        await service.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
+                await service.intake.close()
                 await asyncio.to_thread(service.close)
         # The loop waits for its threads, of which one may read a long text or a file that hangs.
         loop.set_default_executor(ThreadPoolExecutor())

@@ -1,8 +1,12 @@
 """The service behind a real socket, in a thread of the test."""
 
+import asyncio
+import io
 import socket
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -52,7 +56,18 @@ def serving(
         finally:
             server.stop()
             thread.join(timeout=30)
-            assert not thread.is_alive(), "the service does not stop"
+            if thread.is_alive():
+                pytest.fail(f"the service does not stop, but waits here:\n{waits(thread)}")
+
+
+def waits(thread: threading.Thread) -> str:
+    """Tell where a thread is, and where each task of all event loops waits."""
+    lines = io.StringIO()
+    traceback.print_stack(sys._current_frames()[thread.ident or 0], file=lines)
+    for task in list(asyncio.tasks._all_tasks):  # type: ignore[attr-defined]  # of each loop
+        if not task.done():
+            task.print_stack(file=lines)
+    return lines.getvalue()
 
 
 @contextmanager
