@@ -333,18 +333,6 @@ def percentile_interval(samples: Floats) -> Interval:
     return Interval(float(low), float(high))
 
 
-def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
-    """Take the interval of a rate from its resamples, shape ``[B]``.
-
-    Where all resamples have the rate itself, as one of 0 or 1, their interval would have no width.
-    There this is Wilson's with the number of ``clusters`` as ``n``.
-    """
-    interval = percentile_interval(samples)
-    if rate in (0.0, 1.0) or interval.low == interval.high == rate:
-        return wilson_interval(rate * clusters, clusters)
-    return interval
-
-
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:
     """Estimate the standard error of a mean whose items ``[n]`` are correlated within clusters.
 

@@ -114,8 +114,8 @@ class Tournament:
 
         A judge that sees no difference, or abstains because its two orders disagree, gives half a
         win to each side. A judge that has probabilities merges both orders into a label, which
-        decides. Matches without a decision are left out and counted. Intervals resample questions,
-        because the matches on one question are not independent.
+        decides. Matches without a decision are left out and counted. Intervals keep questions
+        together, because the matches on one question are not independent.
 
         The result is that of ``evaluation.ranking.tournament.rank_models`` with ``questions``,
         ``statuses``, ``coverage`` and ``judges``. Raise ``CustosError`` if nothing was decided or a

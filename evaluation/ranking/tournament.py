@@ -10,13 +10,16 @@ from evaluation.correction.scores import unequal_probabilities
 from evaluation.estimate import value_interval
 from evaluation.intervals import (
     NO_INTERVAL,
+    Z_95,
     Floats,
     Ints,
     cluster_sums,
+    design,
     percentile_interval,
-    rate_interval,
     ratio,
     resample_clusters,
+    student_quantile,
+    wilson_bounds,
 )
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
@@ -25,7 +28,6 @@ from evaluation.ranking.bradley_terry import (
     bradley_terry,
     fit_strengths,
     order_probabilities,
-    resampled_wins,
     win_matrix,
     wins_by_cluster,
 )
@@ -55,7 +57,7 @@ def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
     ratings = bradley_terry(results, clusters)
     elo = elo_table(results)
     by_cluster = wins_by_cluster(results, clusters, results.half_points)
-    wins, met = by_cluster.sum(axis=0), np.sum(by_cluster + by_cluster.mT > 0, axis=0)
+    wins = by_cluster.sum(axis=0)
     games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
     num_clusters = len(np.unique(clusters))
@@ -71,14 +73,12 @@ def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
             "points": float(wins[i].sum()),
             "elo": elo[names[i]],
         }
-    resampled = resampled_wins(results, clusters)
-    rates, resampled_rates = ratio(wins, games), ratio(resampled, resampled + resampled.mT)
+    rates, (lows, highs) = ratio(wins, games), win_rate_bounds(by_cluster)
     win_rates: dict[str, dict[str, dict[str, float]]] = {}
     for i, j in np.ndindex(*games.shape):
         if i != j:
-            rate = float(rates[i, j])
-            interval = rate_interval(rate, resampled_rates[:, i, j], int(met[i, j]))
-            measured = {"value": rate, **interval._asdict(), "n": int(games[i, j])}
+            ends = {"low": float(lows[i, j]), "high": float(highs[i, j])}
+            measured = {"value": float(rates[i, j]), **ends, "n": int(games[i, j])}
             win_rates.setdefault(names[i], {})[names[j]] = measured
     return {
         "models": models,
@@ -91,6 +91,22 @@ def rank_models(results: MatchResults, clusters: Ints) -> dict[str, Any]:
         "draws": int(is_finite.sum()),
         "penalised": ratings.is_penalised,
     }
+
+
+def win_rate_bounds(wins: Floats) -> tuple[Floats, Floats]:
+    """Compute the ends of the intervals of win rates from the wins in each cluster.
+
+    They are Wilson's at the effective number of matches, which is higher where many are ties, and
+    stretched by Student's quantile for the clusters, as on few of them the spread is hardly known.
+    Matches of two models in one cluster count as one until their likeness is known. Where two never
+    met, the ends are nan. Shapes ``[C, m, m]`` to ``[m, m]``.
+    """
+    points = np.moveaxis(wins, 0, -1)
+    sizes = points + points.swapaxes(0, 1)
+    games = sizes.sum(axis=-1)
+    found = design(points, sizes, likeness=1, least=0)
+    stretch = student_quantile(np.maximum(found.clusters - 1, 1), 0.975) / Z_95
+    return wilson_bounds(ratio(points.sum(axis=-1), games), games / found.effect / stretch**2)
 
 
 def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
