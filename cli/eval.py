@@ -353,8 +353,8 @@ def calibrate(
                 show(num_scored)
         logprobs = [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]
         fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)
-        name = f"`{data.name}` ({file_digest(data)[:12]})"
-        removed = remove_figures(judge.folder, FIGURES, name) if fitted != earlier else []
+        is_new = fitted != earlier
+        removed = remove_figures(judge.folder, FIGURES, data.name) if is_new else []
         kept.remove()
     for key, calibration in fitted.rubrics.items():
         held_out = fitted.held_out.get(key)

@@ -123,7 +123,7 @@ def remove_figures(folder: Path, names: Iterable[str], data: str) -> list[str]:
     for name in found:
         (folder / name).unlink()
     if (readme := read_readme(folder)) is not None:
-        note = f"{_NOTE}{data}: figures outside *Reliability* were measured before that.**\n\n"
+        note = f"{_NOTE}`{data}`: figures outside *Reliability* were measured before that.**\n\n"
         text = f"{_SECTION.sub('', readme).rstrip()}\n"
         noted, count = _TITLE.subn(lambda title: f"{title[1]}\n{note}", text, count=1)
         write_text(folder / README, noted if count else note + text)

@@ -53,7 +53,7 @@ def test_no_figure_of_an_earlier_calibration_stays(
     assert not files & {"report.json", *gone}
     assert files >= {"verdicts.jsonl", "learning_curve.png", "README.md"}
     readme = (run / "README.md").read_text(encoding="utf-8")
-    note = "**Calibrated again on `own.jsonl` ("
+    note = "**Calibrated again on `own.jsonl`: "
     assert readme.startswith(f"# run\n\n{note}")
     assert readme.count("\n## Data") == 1 and "## Reliability" not in readme
 
