@@ -51,6 +51,7 @@ FIGURES = (
     *("report.html", "report.md", "report.json", "confusion.png", "reliability.png"),
     *("risk_coverage.png", "people.png", "ranking.png", "favour.png"),
 )
+"""Files of the command that hold figures."""
 FILES = (*FIGURES, "disagreements.csv", "examples.jsonl", "verdicts.jsonl")
 """Files that the command writes."""
 CHAT_TEMPERATURE = 0.05
@@ -304,8 +305,9 @@ def calibrate(
     """Fit the calibration of a judge again, in its folder.
 
     Training does this by itself. Do it again for confidences that are honest on data of your own,
-    or for a judge of an older version that has no thresholds for --risk. Measure the judge on other
-    rows than these, since what was measured before is removed from the folder.
+    or for a judge of an older version that has no thresholds for --risk. The report and the card
+    in the folder, which were measured before, are removed: measure the judge again, on other rows
+    than these.
 
     Scores are kept in the folder while the command runs. If it is stopped, the same command
     continues where it stopped.
