@@ -47,11 +47,12 @@ from judging.scoring.ask_model import CHUNK
 from judging.tasks import get_task
 from judging.types import MAX_CRITIQUE_TOKENS
 
-FILES = (
-    *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
-    *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "people.png"),
-    *("ranking.png", "favour.png"),
+FIGURES = (
+    *("report.html", "report.md", "report.json", "confusion.png", "reliability.png"),
+    *("risk_coverage.png", "people.png", "ranking.png", "favour.png"),
 )
+"""Files of the command that hold figures."""
+FILES = (*FIGURES, "disagreements.csv", "examples.jsonl", "verdicts.jsonl")
 """Files that the command writes."""
 CHAT_TEMPERATURE = 0.05
 """Temperature at which TruthfulJudge's paper asks judges behind an API (appendix F.3)."""
@@ -304,8 +305,9 @@ def calibrate(
     """Fit the calibration of a judge again, in its folder.
 
     Training does this by itself. Do it again for confidences that are honest on data of your own,
-    or for a judge of an older version that has no thresholds for --risk. Measure the judge on other
-    rows than these.
+    or for a judge of an older version that has no thresholds for --risk. The report and the card
+    in the folder, which were measured before, are removed: measure the judge again, on other rows
+    than these.
 
     Scores are kept in the folder while the command runs. If it is stopped, the same command
     continues where it stopped.
@@ -316,15 +318,16 @@ def calibrate(
         run: Run folder or shipped judge.
     """
     from evaluation.report.evaluate import grading_order
+    from evaluation.report.reliability import remove_figures
     from train.finish.grading import Processes, fit_calibrations, rows_to_score, score_rows
     from train.rows.rows import check_readable
 
     in_table = with_only_task(table_options.read(), data, trained_tasks([run]))
     examples = read_examples(data, in_table, allow_dropped, check_pictures=True)
-    judge = Judge.load(run)
+    judge = Judge.load(run, ignore_misfit=True)
     if judge.folder is None:
         raise CustosError(f"{run}: an untrained judge has no folder for a calibration")
-    judge.calibration = None
+    earlier, judge.calibration = judge.calibration, None
     resolved = []
     for example in examples:
         with errors_at(f"{data}: row '{example.id}'"):
@@ -352,6 +355,8 @@ def calibrate(
                 show(num_scored)
         logprobs = [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]
         fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)
+        is_new = fitted != earlier
+        removed = remove_figures(judge.folder, FIGURES, data.name) if is_new else []
         kept.remove()
     for key, calibration in fitted.rubrics.items():
         held_out = fitted.held_out.get(key)
@@ -361,3 +366,5 @@ def calibrate(
             f"{calibration.nll_before:.3f} before, {calibration.nll_after:.3f} after"
         )
     typer.echo(f"calibration: {path}")
+    if removed:
+        typer.echo(f"removed, as measured before: {', '.join(removed)}")

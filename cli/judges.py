@@ -23,6 +23,7 @@ from data_prep.tables.mapping import TableMapping
 from evaluation.report.text import number, with_interval
 from judging.errors import CustosError
 from judging.files.kept_work import locked
+from judging.files.records import known_object
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE, SHIPPED, shipped_judges
 from judging.models.fetched import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED, is_made
@@ -61,7 +62,9 @@ def judges(name: Annotated[str | None, typer.Argument()] = None) -> None:
 def measured(name: str) -> tuple[str, ...]:
     """Fill the cells of a judge's row from its card and its report."""
     card = json.loads(_read(name, CARD_FILE))
-    report = json.loads(_read(name, "report.json"))
+    report = known_object(SHIPPED / name / "report.json")
+    if not report:  # calibrated again since it was measured
+        return name, ", ".join(card["tasks"]), *"-----"
     metrics = report["metrics"]
     accuracy = {name: row["accuracy"]["value"] for name, row in report["baselines"].items()}
     best = max(accuracy, key=lambda each: float(accuracy[each]))

@@ -14,6 +14,7 @@ from functools import partial
 from data_prep.splits.overlap import Overlap
 from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE
+from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from train.finish.grading import KeptGrades, Processes, calibrate, grade_start
@@ -101,8 +102,11 @@ def finish_run(
     processes = Processes.of(trainer.accelerator)
     kept = KeptGrades(folder, processes)
     if processes.is_first:
+        adapter = folder / ADAPTER_FILE
+        earlier = file_sha256(adapter) if adapter.is_file() else None
         write_judge(recipe, rows.train.encoder.backbone, rows, progress, hashes)
-        (folder / CALIBRATION_FILE).unlink(missing_ok=True)
+        if file_sha256(adapter) != earlier:  # else it may be a later one, of custos calibrate
+            (folder / CALIBRATION_FILE).unlink(missing_ok=True)
     start = grade_start(trainer, splits.test, kept) if splits.test is not None else {}
     trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
     report = None

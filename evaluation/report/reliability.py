@@ -25,6 +25,9 @@ from judging.verdicts.calibration import calibration_key
 JSON, MARKDOWN, README = "reliability.json", "reliability.md", "README.md"
 HEADING = "## Reliability"
 """Heading of the section in a judge's ``README.md``; the section is replaced as a whole."""
+_SECTION = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_NOTE = "**Calibrated again on "
+_TITLE = re.compile(rf"^(# .*\n)\n*(?:{re.escape(_NOTE)}.*\n+)?", re.MULTILINE)
 RISK = 0.05
 """Risk that abstention is measured at."""
 COPIED = (
@@ -106,9 +109,25 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     text = render_card(card)
     write_text(folder / MARKDOWN, f"# {card['judge']}\n\n{text}")
     if (readme := read_readme(folder)) is not None:
-        earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-        replaced, count = earlier.subn(lambda _: text, readme, count=1)
+        replaced, count = _SECTION.subn(lambda _: text, readme, count=1)
         write_text(folder / README, replaced if count else f"{readme.rstrip()}\n\n{text}")
+
+
+def remove_figures(folder: Path, names: Iterable[str], data: str) -> list[str]:
+    """Remove what was measured of a judge before it was calibrated again on ``data``.
+
+    These are files of some ``names``, its card, and the section of the ``README.md``, which gets a
+    line that says what its other figures are. Returns the names of the files that were there.
+    """
+    found = [name for name in (*names, JSON, MARKDOWN) if (folder / name).is_file()]
+    for name in found:
+        (folder / name).unlink()
+    if (readme := read_readme(folder)) is not None:
+        note = f"{_NOTE}`{data}`: figures outside *Reliability* were measured before that.**\n\n"
+        text = f"{_SECTION.sub('', readme).rstrip()}\n"
+        noted, count = _TITLE.subn(lambda title: f"{title[1]}\n{note}", text, count=1)
+        write_text(folder / README, noted if count else note + text)
+    return found
 
 
 def read_readme(folder: Path) -> str | None:

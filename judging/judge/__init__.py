@@ -107,6 +107,7 @@ class Judge:
         dtype: Dtype = "bfloat16",
         pixels: PixelLimits | None = None,
         token_budget: int | None = None,
+        ignore_misfit: bool = False,
     ) -> Judge:
         """Load a judge.
 
@@ -118,6 +119,7 @@ class Judge:
             pixels: Limits on pictures of a zero-shot judge; default as
                 :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
             token_budget: Most tokens in one forward pass; default by device.
+            ignore_misfit: Leave out a calibration that is damaged or another judge's.
 
         Raises:
             CustosError: If the judge cannot be found, is damaged, or does not fit this version.
@@ -138,19 +140,34 @@ class Judge:
         pad_id = backbone.tokenizer.pad_token_id
         engine = TreeEngine(TreeModel(backbone.model), pad_id, token_budget, dtype)
         if folder and card:
-            judge = cls.of_run(folder, card, backbone, engine)
+            judge = cls.of_run(folder, card, backbone, engine, ignore_misfit=ignore_misfit)
         else:
             judge = cls(backbone.name, backbone, engine)
         check_scores(engine, judge.encoder)
         return judge
 
     @classmethod
-    def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
-        """Build the judge of a run folder; ``CustosError`` if its calibration is another's."""
+    def of_run(
+        cls,
+        folder: Path,
+        card: JudgeCard,
+        backbone: Backbone,
+        engine: Engine,
+        *,
+        ignore_misfit: bool = False,
+    ) -> Judge:
+        """Build the judge of a run folder.
+
+        ``CustosError`` if its calibration is another's, unless misfits are ignored.
+        """
         judge = cls(folder.name, backbone, engine, card, adapter_identity(folder))
         judge.folder = folder
         if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
-            judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
+            try:
+                judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
+            except CustosError:
+                if not ignore_misfit:
+                    raise
         return judge
 
     def load_untrained(self) -> Judge:

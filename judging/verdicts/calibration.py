@@ -181,8 +181,8 @@ class CalibrationSet(BaseModel):
         calibration = cls.read(path)
         if calibration.judge != judge:
             raise CustosError(
-                f"{path}: fitted for judge {calibration.judge}, but this judge is {judge}; remove "
-                "the file, then fit another with custos calibrate, or judge uncalibrated"
+                f"{path}: fitted for judge {calibration.judge}, but this judge is {judge}; fit "
+                "another with custos calibrate, or remove the file and judge uncalibrated"
             )
         for part, fitted in (
             ("rubrics", calibration.rubrics),

@@ -231,15 +231,16 @@ def test_a_backbone_in_a_folder_or_without_a_known_licence(judge: Path) -> None:
     assert f"base_model: {name}\nlicense: apache-2.0" in result.stdout
 
 
-def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_without_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that was calibrated again, and not measured since."""
     (tmp_path / "bare").mkdir()
-    (tmp_path / "bare" / "judge.json").write_text("{}")
+    (tmp_path / "bare" / "judge.json").write_text('{"tasks": {"hieval-qs": []}}')
     monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
     monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
-    for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
-        result = custos(*arguments)
-        assert result.exit_code == 2
-        assert f"{file}: this file of the judge is missing" in result.stderr
+    assert succeed("judges").stdout.splitlines()[1].split() == ["bare", "hieval-qs", *"-----"]
+    result = custos("judges", "bare")
+    assert result.exit_code == 2
+    assert "README.md: this file of the judge is missing" in result.stderr
 
 
 def test_a_hub_that_does_not_answer(judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,12 +109,13 @@ class Processes:
     def load_judge(self, folder: Path, device: torch.device) -> Judge:
         """Load the judge that the first process has written to the run folder, on every process.
 
-        Machines need not share a disk: a process that lacks the files gets them sent.
+        A calibration of another judge is left out. Machines need not share a disk: a process that
+        lacks the files gets them sent.
         """
         files = [folder / name for name in JUDGE_FILES if (folder / name).is_file()]
         of_all = self.gather([self.rank], [{file.name: file_sha256(file) for file in files}])
         if all(hashes == of_all[0] for hashes in of_all):
-            return Judge.load(str(folder), device=str(device))
+            return Judge.load(str(folder), device=str(device), ignore_misfit=True)
         mine = [{file.name: file.read_bytes() for file in files} if self.is_first else {}]
         torch.distributed.broadcast_object_list(mine, src=0, group=self.group)
         with tempfile.TemporaryDirectory() as scratch:
@@ -122,7 +123,7 @@ class Processes:
             received.mkdir()
             for name, content in mine[0].items():
                 (received / name).write_bytes(content)
-            judge = Judge.load(str(received), device=str(device))
+            judge = Judge.load(str(received), device=str(device), ignore_misfit=True)
         judge.folder = folder
         return judge
 
@@ -319,8 +320,12 @@ def calibrate(
     """Score a calibration split on all processes; fit a calibration, ``None`` if nothing fits.
 
     The judge is loaded as it will be served, so that rounding and merging are calibrated too. The
-    first process writes ``calibration.json`` to the run folder.
+    first process writes ``calibration.json`` to the run folder. One that the judge has is kept.
     """
+    if judge.calibration is not None:
+        text = f"{CALIBRATION_FILE} fits this judge and is kept: without it the same command fits"
+        _warn(kept.processes, f"{text} another")
+        return judge.calibration
     rows = rows_to_score(judge, examples, kept.processes)
     if not rows:
         _warn(kept.processes, "the judge stays uncalibrated: no calibration row can be fitted on")

@@ -86,8 +86,8 @@ def published_judge(
             ) from None
     elif not allow_untested:
         raise CustosError(
-            f"{folder}: the judge has no test report; name data.test in its recipe and train "
-            f"again, or publish it without figures with --allow-untested"
+            f"{folder}: the judge has no test report; write one with custos eval {folder} --data "
+            f"FILE --out {folder}, or publish it without figures with --allow-untested"
         )
     name = folder.resolve().name
     text = (folder / README).read_text(encoding="utf-8")
