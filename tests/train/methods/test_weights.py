@@ -61,7 +61,9 @@ class Step:
             check(reports, *arguments, **more)
             self.run: CritiqueRun = reports.run
             parameters = trainable(self.run.tree_model)
-            self.gradient = {name: p.grad.double() for name, p in parameters.items()}
+            self.gradient = {
+                name: p.grad.double() for name, p in parameters.items() if p.grad is not None
+            }
             values.update({name: p.detach().double() for name, p in parameters.items()})
 
         monkeypatch.setattr(_Reports, "on_step_begin", move)
