@@ -81,9 +81,9 @@ def training(
 
     Nothing is loaded or trained. One step runs on tensors without data, with the recipe's model,
     adapter and longest rows, and what it would allocate is counted. This takes some seconds. Sizes
-    of Qwen2.5-VL and Qwen3-VL are built in; other backbones need their config.json, and one of
-    'custos backbones' that is not here is fetched first. The exit status is 0 whether the run fits
-    or not.
+    of Qwen2.5-VL, Qwen3-VL and Qwen2.5-Coder are built in; other backbones need their config.json,
+    and embedded ones are fetched first (98 MB) where they are not here. The exit status is 0
+    whether the run fits or not.
 
     Example: custos plan training hieval_stage1 --gpus 8 --memory 80 --rate 20000
     --tokens-per-row 600 --rows 50000

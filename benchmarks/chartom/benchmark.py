@@ -64,13 +64,12 @@ class Chartom(Benchmark):
         """Read the official items; compute the HMI wherever people's raw answers are given."""
         rows = super().load(source, images)
         with error_location(Path(source)):
-            items = parse_rows(rows, ChartomItem)
-            alternatives = pair_alternatives(items)
-            for row, item in zip(rows, items, strict=True):
-                if item.human_answers:
-                    with errors_at(item_name(item.id)):
-                        row["hmi"] = item.measured_hmi(alternatives[item.pair])
-        return rows
+            return _with_hmi(rows)
+
+    def completed(self, rows: Sequence[Row]) -> list[Row]:
+        """Compute the HMI of rows that have people's raw answers and none."""
+        lacking = any(row.get("human_answers") and row.get("hmi") is None for row in rows)
+        return _with_hmi(rows, keep=True) if lacking else list(rows)
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
         """Word FACT with its numbered options, and MIND with the same inside.
@@ -178,6 +177,18 @@ class Chartom(Benchmark):
     def compared_verdict(self, row: Row) -> Verdict | None:
         """Look up the verdict on the FACT answer; ``None`` where a rule decided."""
         return stored_verdicts(row).get("chartom-fact")
+
+
+def _with_hmi(rows: Sequence[Row], keep: bool = False) -> list[Row]:
+    """Compute the HMI wherever people's raw answers are given, or keep one that is there."""
+    items = parse_rows(rows, ChartomItem)
+    alternatives, completed = pair_alternatives(items), list[Row]()
+    for row, item in zip(rows, items, strict=True):
+        if item.human_answers and not (keep and item.hmi is not None):
+            with errors_at(item_name(item.id)):
+                row = {**row, "hmi": item.measured_hmi(alternatives[item.pair])}
+        completed.append(row)
+    return completed
 
 
 def _score(item: ChartomItem, value: float | None) -> ItemScore:

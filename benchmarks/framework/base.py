@@ -156,6 +156,10 @@ class Benchmark(ABC):
             kept.pop(self.image_field, None)
         return {**kept, "images": list(names)}
 
+    def completed(self, rows: Sequence[Row]) -> list[Row]:
+        """Give rows what they lack and follows from other fields of theirs, or of other rows."""
+        return list(rows)
+
     def location(self, row: Row) -> str:
         """Name an item in an error: ``item 'x'``, or nothing without an id."""
         return item_name(row.get(self.item_id))

@@ -149,7 +149,8 @@ def _graded_by_people(model: GradedModel) -> list[Row]:
     # A judge's grades are never people's.
     left_out = {*benchmark.grade_fields, "verdicts"}
     items = [{name: row[name] for name in row.keys() - left_out} for row in rows]
-    return join_responses(items, model.people, benchmark.item_id)
+    graded = join_responses(items, model.people, benchmark.item_id)
+    return benchmark.completed([*graded, *items])[: len(graded)]
 
 
 def labels_of_both(model: GradedModel) -> list[tuple[str, str] | None]:

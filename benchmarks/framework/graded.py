@@ -226,6 +226,7 @@ def read_responses(
     with error_location(path):
         if official is not None:
             rows = join_responses(official, rows, benchmark.item_id)
+        rows = benchmark.completed(rows)
         rows = [benchmark.with_images(row, path.parent, pictures) for row in rows]
         if benchmark.keyed:
             check_ids(rows)

@@ -87,7 +87,7 @@ def _read_source(benchmark: Benchmark, source: str) -> Iterator[tuple[str, Path,
     for of_folder, graded in files.items():
         rows = read_items(graded)
         with error_location(graded):
-            by_model = benchmark.by_model(rows)
+            by_model = benchmark.by_model(benchmark.completed(rows))
             for rows_of_model in by_model.values():
                 benchmark.scores(rows_of_model)
         if len(by_model) > 1 and (given or of_folder):

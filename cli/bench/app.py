@@ -87,6 +87,7 @@ def table(
             raise CustosError("--people: one file beside --graded")
         pictures = graded.with_name(f"{graded.stem}-images")
         with error_location(graded):
+            items = benchmark.completed(items)
             items = [benchmark.with_images(row, graded.parent, pictures) for row in items]
             benchmark.scores(items)
         model = GradedModel(benchmark, items, str(graded), (), random_sample, None, measured)
@@ -183,7 +184,7 @@ def compare(
     for path in (a, b):
         rows = list(read_file(path))
         with error_location(path):
-            graded.append(ScoredItems.of(benchmark, rows, measure))
+            graded.append(ScoredItems.of(benchmark, benchmark.completed(rows), measure))
     result = compare_graded(*graded)
     if json_out is not None:
         write_json(json_out, result)

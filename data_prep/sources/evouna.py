@@ -60,9 +60,13 @@ def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[Lab
 
     Improper rows are left out, and so are answers or judgements that are null. Examples are of task
     ``hieval-qs``, labelled ``Correct`` or ``Wrong``; their group is their question, and their
-    metadata names the ``answerer``. Errors are those of :func:`read_records`.
+    metadata names the ``answerer``. Ids of rows of ``TQ.json`` begin with ``evouna-tq``, so that
+    they can be joined with those of ``NQ.json``, which begin with ``evouna`` alone. Errors are
+    those of :func:`read_records`.
     """
     examples = []
+    file = Path(path).stem.lower()
+    name = "evouna" if file == "nq" else f"evouna-{file}"
     for number, row in read_records(Path(path), EvounaRow, bad_rows):
         for answerer in () if row.improper else ANSWERERS:
             answer: str | None = getattr(row, f"answer_{answerer}")
@@ -70,7 +74,7 @@ def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[Lab
             if answer is None or is_right is None:
                 continue
             example = LabelledExample(
-                id=f"evouna-{number}-{answerer}",
+                id=f"{name}-{number}-{answerer}",
                 task="hieval-qs",
                 variant="plain",
                 question=row.question,

@@ -128,7 +128,7 @@ def load_truthfulqa(
             left_out["repeated"] += 1
         else:
             kept[answer] = LabelledExample(
-                id=row.id or f"truthfulqa-{number}",
+                id=row.id or f"{Path(path).stem}-{number}",
                 task="hieval-qs",
                 variant="plain",
                 question=row.question,

@@ -17,14 +17,14 @@ from scipy.stats import binomtest
 from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR, MODELS
 from benchmarks.chartom.item import ChartomItem, acceptable_interval, hmi, measure_hmi
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.correction import corrected_score
-from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
+from benchmarks.framework.correction import corrected_score, human_scores
+from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded, read_responses
 from benchmarks.framework.leaderboard import build_table, number_of
 from benchmarks.framework.report.page import summary_lines
 from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
-from tests.cli.bench.made_up import read, run, write
+from tests.cli.bench.made_up import grade, read, run, write
 
 CHARTOM = get_benchmark("chartom")
 TABLE_1, TABLE_2, _ = CHARTOM.published
@@ -344,6 +344,49 @@ def test_the_published_pair(report: Path) -> None:
     assert "| G1_Q1 | bar | - | truncated y-axis | 0.400 |" in lines
     assert any(line.startswith("| G7_Q1 | bar | 0.176 [0.104, 0.") for line in lines)
     assert "![HMI of all charts, sorted](hmi.png)" in lines
+
+
+def test_answers_of_people_on_the_rows_are_enough(tmp_path: Path) -> None:
+    """Neither items nor an ``hmi`` are given; the pair's alternatives count on both charts."""
+    rows = [
+        chart(name, trick, human_answers=everyone(ANSWERS[name]), mind_response=said)
+        for name, trick, said in (("G7_Q1_1", "", "0.1"), ("G7_Q1_2", "truncated y-axis", "0.5"))
+    ]
+    rows.append(chart("G1_Q1_2", "truncated y-axis", hmi=0.4, human_answers=[6], mind_response="0"))
+    done = grade(tmp_path, rows, name="chartom")
+    assert done.exit_code == 0, done.output
+    assert [row["hmi"] for row in read(tmp_path / "out.json")] == [12 / 68, 20 / 68, 0.4]
+    expected = ((12 / 68 - 0.1) ** 2 + (20 / 68 - 0.5) ** 2 + 0.4**2) / 3
+    ungraded = write(tmp_path / "rows.json", rows)
+    shown = tmp_path / "shown.json"
+    for graded in (tmp_path / "out.json", ungraded):
+        assert run("table", "chartom", "--graded", graded, "--json", shown).exit_code == 0
+        assert read(shown)["overall"]["mind_mse"] == pytest.approx(expected)
+    assert run("table", "chartom", ungraded, f"b={ungraded}", "--json", shown).exit_code == 0
+    [models] = [table for table in read(shown)["tables"] if table["source"] == MODELS]
+    for row in models["rows"]:
+        assert number_of(row["figures"][3]) == pytest.approx(expected)
+    compared = ("compare", "chartom", ungraded, ungraded, "--measure", MIND_ERROR)
+    assert run(*compared, "--json", tmp_path / "compared.json").exit_code == 0
+    assert read(tmp_path / "compared.json")["a"]["value"] == pytest.approx(expected)
+
+
+def test_reasons_are_judged_where_peoples_answers_say_that_a_chart_misleads(tmp_path: Path) -> None:
+    row = chart("P1_2", "truncated y-axis", human_answers=[6, 6, 1.2], mind_response="0.9 Cut off.")
+    work = read_responses(CHARTOM, write(tmp_path / "in.json", [row]), None, tmp_path)
+    assert [request.task for _, request in work.numbered_requests()] == ["chartom-justification"]
+
+
+def test_people_may_give_answers_in_place_of_an_hmi() -> None:
+    """The other chart of the pair, on which nobody was asked, bounds what is acceptable too."""
+    answers = everyone(ANSWERS["G7_Q1_1"])
+    rows = [chart(f"G7_Q1_{n}", trick, hmi=0.4) for n, trick in ((1, ""), (2, "3D effect"))]
+    graded = [
+        CHARTOM.graded_row({**row, "mind_response": "0.5. It looks odd."}, []) for row in rows
+    ]
+    people = [{"id": "G7_Q1_1", "human_answers": answers}]
+    model = GradedModel(CHARTOM, graded, people=people, random_sample=True)
+    assert human_scores(model, MIND_ERROR) == {"G7_Q1_1": pytest.approx((12 / 68 - 0.5) ** 2)}
 
 
 def test_the_picture_has_a_bar_of_each_colour(report: Path) -> None:

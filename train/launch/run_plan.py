@@ -13,6 +13,8 @@ from judging.errors import CustosError, FieldError, Missing
 from judging.files.opening import shipped_yaml
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import CONFIG, check_config
+from judging.models.fetched import is_made
+from judging.models.gguf_files import NAMED
 from judging.scoring.prompts import Encoder
 from train.methods import method_of
 from train.methods.own_critiques import OwnCritiques
@@ -94,11 +96,12 @@ def plan_run(
 
 def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
     """Read the configuration of the backbone, and choose what counts its tokens."""
-    name = recipe.backbone
+    name, characters = recipe.backbone, CharacterEncoder(recipe.run.response_budget)
+    if name in NAMED and not is_made(NAMED[name].file.version):
+        return backbone_config(name), characters  # its tokenizer comes with all of its weights
     try:
         backbone = load_backbone(name, weights=False)
     except Missing:
-        characters = CharacterEncoder(recipe.run.response_budget)
         if name in PUBLISHED or (Path(name) / CONFIG).is_file():  # a folder without a tokenizer
             return backbone_config(name), characters
         raise
@@ -108,6 +111,7 @@ def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
 
 def backbone_config(name: str) -> Any:
     """Read the configuration of a backbone, from the shapes known here if it is one of them."""
+    name = NAMED[name].base_model if name in NAMED else name
     if name in PUBLISHED:
         return published_config(name)
     if not (Path(name) / CONFIG).is_file():
@@ -125,13 +129,16 @@ def published_config(name: str) -> Any:
     """Build the configuration of a checkpoint in :data:`PUBLISHED`."""
     shape = SHAPES["checkpoints"][name.removeprefix("Qwen/").removesuffix("-Instruct")]
     family, tied = SHAPES["families"][shape["family"]], shape["tied"]
-    text: dict[str, Any] = {**family["text"], **shape["text"]}
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": family["mrope_section"]}
+    rope = {"rope_type": "default", "rope_theta": 1e6}
+    text: dict[str, Any] = {**family["text"], **shape["text"], "tie_word_embeddings": tied}
+    if "vision" not in family:
+        return AutoConfig.for_model(shape["family"], **text, rope_parameters=rope)
+    rope["mrope_section"] = family["mrope_section"]
     rotary = {"rope_parameters": rope, "max_position_embeddings": 128000}
     vision = {**family["vision"], **shape["vision"], "out_hidden_size": text["hidden_size"]}
     return AutoConfig.for_model(
         shape["family"],
-        text_config={**text, **rotary, "tie_word_embeddings": tied},
+        text_config=text | rotary,
         vision_config=vision,
         tie_word_embeddings=tied,
     )

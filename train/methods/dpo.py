@@ -138,7 +138,8 @@ def read_preferences(
     """Read the preferences in a file that :class:`Drawing` filled.
 
     Lines without two different critiques, or with rewards that differ by less than
-    ``least_margin``, are left out. Lines and examples are matched by id.
+    ``least_margin``, are left out, as are those of examples of weight 0. Lines and examples are
+    matched by id.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -152,13 +153,13 @@ def read_preferences(
         chosen, rejected = line.chosen, line.rejected
         if chosen is None or rejected is None or chosen.text == rejected.text:
             continue
-        if chosen.reward - rejected.reward >= least_margin:
+        if example.weight and chosen.reward - rejected.reward >= least_margin:
             preferences.append(Preference(example, chosen, rejected))
     return preferences
 
 
-def as_columns(preference: Preference) -> dict[str, Any]:
-    """Write a preference as a row of TRL's: the request as JSON, and the critiques.
+def as_columns(preference: Preference, weight: float) -> dict[str, Any]:
+    """Write a preference as a row of TRL's: the request as JSON, the critiques, what it counts.
 
     A closing tag follows critiques that the judge ended. The column of pictures stands even where
     there are none, because with it TRL leaves tokens to the collator.
@@ -171,6 +172,7 @@ def as_columns(preference: Preference) -> dict[str, Any]:
         "chosen": chosen.text + form.closing * chosen.is_finished,
         "rejected": rejected.text + form.closing * rejected.is_finished,
         "images": list(request.images),
+        "weight": weight,
     }
 
 
@@ -207,6 +209,7 @@ class PreferenceCollator:
             "input_ids": input_ids,
             "attention_mask": (torch.arange(input_ids.shape[1]) < lengths[:, None]).long(),
             "completion_mask": pad_sequence(masks, batch_first=True),
+            "weight": torch.tensor([row["weight"] for row in rows]),
         }
         if pictured := [pictures for pictures in vision if pictures]:
             for name in pictured[0]:
@@ -249,6 +252,7 @@ class Dpo(OwnCritiques):
 
     def __init__(self, recipe: DpoRecipe, splits: RunSplits) -> None:
         super().__init__(recipe, splits)
+        self._known = splits.train  # of any weight: critiques of all may have been drawn
         ids: set[str] = set()
         for row in splits.train:
             if row.id in ids:
@@ -278,7 +282,7 @@ class Dpo(OwnCritiques):
             with locked(path), PARTS.measured("drawing"):
                 drawing.fill(KeptFile(path, DrawnPair), train)
         least_margin = recipe.dpo.least_margin
-        self.preferences = read_preferences(path, train, least_margin)
+        self.preferences = read_preferences(path, self._known, least_margin)
         if not self.preferences:
             raise FieldError("dpo.least_margin", f"{least_margin}: no two critiques differ so much")
         numbers = {row.id: number for number, row in enumerate(train)}
@@ -291,19 +295,32 @@ class Dpo(OwnCritiques):
         from datasets import Dataset
         from trl import DPOConfig, DPOTrainer
 
+        class WeightedTrainer(DPOTrainer):  # type: ignore[misc]  # TRL has no types here
+            """Weighs the mean loss of the pairs of a forward pass, which all weigh the same."""
+
+            def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **more: Any) -> Any:
+                weight = inputs.pop("weight").mean()
+                return super().compute_loss(model, inputs, *arguments, **more) * weight
+
         run.tracker.note(f"{len(self.preferences)} rows with critiques that differ enough")
         policy, backbone = run.policy, run.policy.backbone
-        return DPOTrainer(
+        pairs = [self.preferences[i] for i in run.items_left]
+        weights = [pair.example.weight for pair in pairs]
+        micro_batch = 1 if len(set(weights)) > 1 else self.recipe.critiques.micro_batch
+        # A step's loss is the mean over its pairs, so that weights must be 1 on average.
+        size = self.recipe.optim.batch_size
+        means = [sum(weights[i : i + size]) / size for i in range(0, len(weights), size)]
+        return WeightedTrainer(
             model=backbone.model,
             args=DPOConfig(
-                **run.settings(),
+                **run.settings(micro_batch),
                 beta=self.recipe.dpo.beta,
                 max_length=None,
                 remove_unused_columns=False,
             ),
             data_collator=PreferenceCollator(policy.encoder),
             train_dataset=Dataset.from_list(
-                [as_columns(self.preferences[i]) for i in run.items_left]
+                [as_columns(pair, weights[i] / means[i // size]) for i, pair in enumerate(pairs)]
             ),
             # TRL takes a processor of pictures and text, or a tokenizer.
             processing_class=backbone.processor if backbone.reads_pictures else backbone.tokenizer,

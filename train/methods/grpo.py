@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import LabelledExample
 from judging.verdicts.critiques import CritiqueScorer, critique_in
 from train.methods.own_critiques import CritiqueRun, OwnCritiqueRecipe, OwnCritiques
 from train.setup.recipe import Section
@@ -45,15 +45,26 @@ class GrpoRecipe(OwnCritiqueRecipe):
 
 
 def draw_rollouts(run: CritiqueRun, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-    """Draw the critiques of a step, with a judge's prompts and stop, as TRL's ``rollout_func``."""
-    requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
+    """Draw the critiques of a step, with a judge's prompts and stop, as TRL's ``rollout_func``.
+
+    The prompts are rows. TRL takes the mean over tokens by a mask, which holds weights: those of
+    the rows, 1 on average over all tokens of the step.
+    """
+    rows = [LabelledExample.model_validate_json(prompt) for prompt in prompts]
+    requests = [row.request() for row in rows]
     rng = random.Random(f"rollouts/{run.recipe.run.seed}/{run.progress.step}")
     seeds = [rng.getrandbits(31) for _ in requests]
     drawn = run.policy.draw(requests, seeds, run.recipe.critiques.temperature)
+    lengths = [len(critique.token_ids) for critique in drawn]
+    weighted = sum(row.weight * length for row, length in zip(rows, lengths, strict=True))
+    scale = sum(lengths) / weighted
     return {
         "prompt_ids": [list(critique.prompt_ids) for critique in drawn],
         "completion_ids": [list(critique.token_ids) for critique in drawn],
         "logprobs": None,
+        "env_mask": [
+            [row.weight * scale] * length for row, length in zip(rows, lengths, strict=True)
+        ],
     }
 
 
@@ -64,10 +75,10 @@ class RightLabel:
         self.scorer = scorer
 
     def __call__(
-        self, completions: Sequence[str], example: Sequence[str], **columns: Any
+        self, prompts: Sequence[str], completions: Sequence[str], **columns: Any
     ) -> list[float | None]:
         """Reward every critique."""
-        rows = [LabelledExample.model_validate_json(text) for text in example]
+        rows = [LabelledExample.model_validate_json(prompt) for prompt in prompts]
         critiques = []
         for row, completion in zip(rows, completions, strict=True):
             form = get_task(row.task).critique
@@ -97,7 +108,7 @@ class Grpo(OwnCritiques):
             model=policy.backbone.model,
             reward_funcs=RightLabel(CritiqueScorer(policy, critiques.flip_penalty)),
             args=GRPOConfig(
-                **run.settings(),
+                **run.settings(critiques.micro_batch),
                 shuffle_dataset=False,
                 beta=self.recipe.grpo.beta,
                 num_generations=critiques.drawn,
@@ -107,12 +118,7 @@ class Grpo(OwnCritiques):
                 # much as those of a pair whose critiques lead to different labels.
                 scale_rewards="batch",
             ),
-            train_dataset=Dataset.from_list(
-                [
-                    {"prompt": row.request().model_dump_json(), "example": row.model_dump_json()}
-                    for row in rows
-                ]
-            ),
+            train_dataset=Dataset.from_list([{"prompt": row.model_dump_json()} for row in rows]),
             processing_class=policy.backbone.tokenizer,
             rollout_func=partial(draw_rollouts, run),
             optimizers=run.optimizers(),

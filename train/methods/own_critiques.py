@@ -11,7 +11,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any, ClassVar
@@ -172,7 +172,7 @@ WITHOUT_EFFECT = (
     *("data.votes", "optim.token_budget", "optim.whole_questions"),
     *("run.quantization", "run.workers", "run.peak_tflops", "run.patience"),
 )
-"""Keys that these methods do not read: TRL makes the batches, and counts all rows alike."""
+"""Keys that these methods do not read: TRL makes the batches, of whole rows."""
 
 
 class CritiqueSection(Section):
@@ -193,7 +193,8 @@ class CritiqueSection(Section):
     """How much less a critique is worth after which the orders lead to different labels."""
     micro_batch: int = Field(default=1, gt=0)
     """Critiques (GRPO) or pairs of critiques (DPO) of a forward pass of training. It must divide
-    those of a step; memory depends on it, the judge does not."""
+    those of a step; memory depends on it, the judge does not. A pass of DPO takes one pair where
+    rows differ in ``weight``."""
 
 
 class OwnCritiqueRecipe(Recipe):
@@ -270,10 +271,12 @@ class CritiqueRun(BaseTrainer):
             items += rng.sample(range(self.num_items), self.num_items)
         return items[self.first_step * size : self.total_steps * size]
 
-    def settings(self) -> dict[str, Any]:
-        """List the settings that the configurations of TRL's trainers have in common."""
+    def settings(self, micro_batch: int) -> dict[str, Any]:
+        """List the settings that the configurations of TRL's trainers have in common.
+
+        A forward pass takes ``micro_batch`` of the units of a step.
+        """
         recipe, run, device = self.recipe, self.recipe.run, self.accelerator.device
-        micro_batch = recipe.critiques.micro_batch
         # TRL would tell its authors of every run.
         huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
         return {
@@ -334,7 +337,10 @@ class CritiqueRun(BaseTrainer):
 
 
 class OwnCritiques(Method):
-    """Trains a judge on critiques that it draws itself."""
+    """Trains a judge on critiques that it draws itself.
+
+    What is learnt from a row counts as much as its ``weight`` says; rows of weight 0 are left out.
+    """
 
     recipe_class: ClassVar[type[OwnCritiqueRecipe]]
     without_hub = "custos prep pairs --rows 2000 --pictures 0 --seed 7 --out data/new-pairs"
@@ -348,6 +354,10 @@ class OwnCritiques(Method):
                     raise FieldError("task", f"task '{example.task}' writes no critiques")
                 if example.images and not self.takes_pictures:
                     raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
+        train = splits.train.where(lambda row: row.weight > 0)
+        if not train:
+            raise FieldError("weight", "no row to train on has one above 0")
+        self.splits = replace(splits, train=train)
 
     @classmethod
     def read_rows(cls, recipe: OwnCritiqueRecipe) -> RunSplits:

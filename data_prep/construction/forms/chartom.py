@@ -30,7 +30,12 @@ class ChartomQuestionnaire(Form):
     per_row = 1
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Add everybody's answers to the item; ``None`` for none, as HMI counts it."""
+        """Add everybody's answers to the item; ``None`` for none, as HMI counts it.
+
+        They replace an HMI that was given, such as a borrowed one.
+        """
         answers = [str(filled["answer"]) for filled in fillings.values()]
         given = [None if answer.casefold() == NO_ANSWER else answer for answer in answers]
-        return {**row, "human_answers": [*(row.get("human_answers") or ()), *given]}
+        answered = {**row, "human_answers": [*(row.get("human_answers") or ()), *given]}
+        answered.pop("hmi", None)
+        return answered

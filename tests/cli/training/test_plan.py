@@ -12,7 +12,7 @@ from judging.models.backbones import load_backbone
 from tests.cli.made_up import custos, succeed
 from tests.train.made_up import encoded, examples, write_recipe
 from train.launch.front import TrainingRun
-from train.launch.run_plan import published_config
+from train.launch.run_plan import plan_run, published_config
 from train.launch.sweep import Sweep
 from train.loop.batches import StepPlan
 from train.methods import methods
@@ -110,6 +110,17 @@ def test_a_folder_with_a_config_alone_is_enough(tmp_path: Path, small: str) -> N
     path = write_recipe(tmp_path, str(tmp_path / "bare"))
     plan = _json(str(path))
     assert plan["counted_by"] == "4 characters a token"
+
+
+def test_no_weights_are_fetched_for_a_plan(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUSTOS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("judging.models.gguf_files.fetch", lambda *_: pytest.fail("fetched"))
+    path = str(write_recipe(tmp_path, small))
+    plan = plan_run(path, ["backbone=qwen2.5-coder-1.5b"], gpus=0, memory=64, rate=None)
+    assert plan.counted == "4 characters a token"
+    assert plan.config.num_hidden_layers == 28
 
 
 MADE_UP_PICTURES = ("--tokens-per-row", "600", "--rows", "9", "--pixels-per-row", "12000000")

@@ -331,7 +331,8 @@ def test_rows_without_need_of_annotation_are_left_out(tmp_path: Path, name: str)
 def test_everybodys_answers_count_in_a_questionnaire(tmp_path: Path) -> None:
     form = FORMS.get("chartom")
     chart = {"kind": "bar", "question_type": "number", "answer": 1.2, "unit": "million bags"}
-    rows = [{"id": "G1_Q1_2", "question": "How many?", "human_answers": ["1.2"], **chart}]
+    asked = {"id": "G1_Q1_2", "question": "How many?", "human_answers": ["1.2"], "hmi": 0.3}
+    rows = [asked | chart]
     people = {
         name: {"G1_Q1_2": {"answer": answer}}
         for name, answer in {"anna": "-5", "ben": "No answer", "cem": "6 million"}.items()
@@ -339,6 +340,7 @@ def test_everybodys_answers_count_in_a_questionnaire(tmp_path: Path) -> None:
     [row] = brought_together(tmp_path, form, rows, people).rows
     assert row["human_answers"] == ["1.2", "-5", None, "6 million"]
     assert ChartomItem.model_validate(row).measured_hmi([6, 300]) == 0.5
+    assert "hmi" not in row, "a borrowed one"
 
 
 def test_gold_items_are_scored_and_left_out(tmp_path: Path) -> None:

@@ -39,6 +39,14 @@ def test_every_field_of_an_example(tmp_path: Path) -> None:
     assert (examples[3].task, examples[3].variant) == ("hieval-qs", "plain")
 
 
+def test_files_have_ids_of_their_own(tmp_path: Path) -> None:
+    """NQ keeps the ids that it has had, and other files can be joined with it."""
+    files = [save(tmp_path / name, json.dumps([row()])) for name in ("NQ.json", "TQ.json")]
+    of_nq, of_tq = ([example.id for example in load_evouna(file)] for file in files)
+    assert of_nq == [f"evouna-1-{name}" for name in ANSWERERS]
+    assert of_tq == [f"evouna-tq-1-{name}" for name in ANSWERERS]
+
+
 def test_groups_and_what_is_skipped(tmp_path: Path) -> None:
     rows = [row(), row(question="Capital of France?"), row(question="capital of spain")]
     rows += [row(answer_fid=None, judge_gpt35=None, answer_newbing="")]

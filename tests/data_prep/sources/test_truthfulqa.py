@@ -45,6 +45,12 @@ def test_ids_are_numbers_and_labels_truth_values(tmp_path: Path) -> None:
     assert [(each.id, each.label) for each in examples] == [("7", "Wrong"), ("8", "Correct")]
 
 
+def test_rows_without_ids_are_named_by_their_file(tmp_path: Path) -> None:
+    names = ("truthfulqa", "more")
+    files = [lines(tmp_path / f"{name}.jsonl", row(id="")) for name in names]
+    assert [load_truthfulqa(file)[0][0].id for file in files] == ["truthfulqa-1", "more-1"]
+
+
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     rows = [
         row(),

@@ -198,8 +198,9 @@ def test_the_trainer_reads_what_the_judge_read(
         )
         for row, (chosen, rejected) in zip(rows, texts, strict=True)
     ]
-    batch = PreferenceCollator(encoder)([as_columns(pair) for pair in preferences])
-    mask = batch.pop("completion_mask")
+    batch = PreferenceCollator(encoder)([as_columns(pair, 2.0) for pair in preferences])
+    mask, weights = batch.pop("completion_mask"), batch.pop("weight")
+    assert weights.tolist() == [2.0] * 3
     with torch.inference_mode():
         logits = backbone.model(**batch, use_cache=False).logits[:, :-1]
     scores = logits.log_softmax(-1).gather(-1, batch["input_ids"][:, 1:, None])[..., 0]

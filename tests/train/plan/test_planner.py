@@ -10,6 +10,7 @@ import torch
 from accelerate import Accelerator
 
 from judging.models.backbones import Backbone, empty_model, load_backbone
+from judging.models.gguf_files import NAMED
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
@@ -147,6 +148,7 @@ def test_the_largest_rows_stand_for_all(kind: str, backbone: Backbone, tmp_path:
 
 
 TOTALS = {
+    **{each.base_model: each.parameters for each in NAMED.values()},
     "Qwen/Qwen2.5-VL-3B-Instruct": 3_754_622_976,
     "Qwen/Qwen2.5-VL-7B-Instruct": 8_292_166_656,
     "Qwen/Qwen2.5-VL-32B-Instruct": 33_452_718_336,
