@@ -9,6 +9,7 @@ from judging.rules.quantities import (
     Quantity,
     equation_result,
     find_quantities,
+    has_two_units,
     is_close,
     parse_unit,
     plain_text,
@@ -265,7 +266,8 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
 
     The rule decides where the answer names one number, plainly. It may write the number in several
     ways, such as ``1.2 million (1,200,000) bags``. ``None`` if another number or a doubt stands
-    beside it, or if a unit cannot be read.
+    beside it, if a unit cannot be read, and where it may be negative, ``(500)``, or stand for a
+    whole number that is worked out: ``10/2``.
     """
     text, key_unit = equation_result(response), parse_unit(unit)
     around = re.sub(re.escape(unit), " ", text, flags=re.IGNORECASE) if unit else text
@@ -276,6 +278,9 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
         or has_doubt(text)
         or leaves_number_open(around)
         or unread_magnitude(text, quantities)
+        or has_two_units(text)
+        or (len(quantities) == 1 and _is_bracketed(text, quantities[0]))
+        or (key % 1 == 0 and any("/" in text[each.start : each.end] for each in quantities))
         or (around == text and _COMPOUND.search(unit) and any(each.unit for each in quantities))
         or not all(_is_plain(text, quantity, key_unit) for quantity in quantities)
     ):
@@ -290,6 +295,11 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
     # "It fell by 3" against -3: the sign may be in the words, or stand apart.
     is_signed = _SIGN.search(text) and quantities[0].number * key < 0
     return None if is_signed else False
+
+
+def _is_bracketed(text: str, quantity: Quantity) -> bool:
+    """Tell whether a quantity stands in brackets, as accountants write negative ones."""
+    return text[: quantity.start].endswith("(") and text[quantity.end :].startswith(")")
 
 
 def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:

@@ -151,6 +151,13 @@ def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
         ("50 %", 0.5, "", True),
         ("0.5", 50, "%", True),
         ("-3", -3, "", True),
+        ("(3)", -3, "", None),  # as accountants write it
+        ("-(3)", 3, "", None),
+        ("($3)", -3, "dollars", None),
+        ("6/2", 3, "", None),
+        ("3/4", 0.75, "", True),
+        ("8/10", 8, "", None),
+        ("5.10 feet", 5.85, "feet", None),
         ("3", -3, "", False),
         ("0.01", 0, "", False),
         ("between 1 and 2", 1.2, "", None),
