@@ -38,17 +38,22 @@ _NUMBER = re.compile(r"[-+]?[\d.,]+")
 _PART_NUMBER = re.compile(r"-?[\d.]+")
 _BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
 _BARE_FRACTION = re.compile(r"\d+/\d+")
+_FORMULA = re.compile(r"\\[A-Za-z]|\d%?\s?[+*=<>^×÷·]|[A-Za-z]\s?[=<>^]|\d%?\s[-/]\s\d")
 _AMOUNT = re.compile(
-    r"(?i:\b(?:(?:fraction|share|part|portion|percent(?:age)?|proportion|probability|chance|ratio|rate"
-    r"|slope|value|sum|total|average|length|height|width|depth|weight|mass|area|volume|distance|speed"
-    r"|price|cost|amount|population|revenue|income|profit|budget|salary|worth|age)s?"
+    r"(?i:\b(?:(?:fraction|share|percent(?:age)?|proportion|probability|chance|ratio|rate|slope|value"
+    r"|sum|total|average|length|height|width|depth|weight|mass|area|volume|distance|speed|price|cost"
+    r"|amount|population|revenue|income|profit|budget|salary|worth|age)s?|(?:part|portion|half) of"
     r"|comput\w+|calculat\w+|evaluat\w+|simplif\w+|solv\w+|convert\w*|[xyz]|how many(?! of)"
-    r"|plus|minus|times|divided|multiplied|squared?|cubed?|root|power|half|twice|remainder|difference"
+    r"|plus|minus|times|divided|multiplied|squared?|cubed?|root|power|twice|remainder|difference"
     r"|how (?:much|long|far|tall|old|big|heavy|high|deep|wide|large|fast|expensive))\b)"
-    r"|\\[A-Za-z]|\d%?\s?[+*=<>^×÷·]|[A-Za-z]\s?[=<>^]|\d%?\s[-/]\s\d"
     r"|比(?![分赛])|率|求|计算|多少|多[长高远重大]"
 )
 """Asks for a number; else 3/4 may be a metre in music, 9/11 a day, 35 mm a film, 5.0 a version."""
+_OF_TWO = re.compile(
+    r"(?i:\b(?:scor\w+|rat(?:ed|ings?)|record|signature|dates?|odds|blood pressure)\b)"
+    r"|比分|得分|血压"
+)
+"""Asks for what is written as two numbers, and is none: "What was his total score?"."""
 _PLAIN_NUMBER = re.compile(r"(?:[a-z]=)?[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?(?:%|[a-z]*)")
 _COMPUTATION = re.compile(
     r"(?!-?\d(?:\.\d+)?(?:\\times|\\cdot|[×·⋅*])10\^)"
@@ -67,16 +72,24 @@ _COEFFICIENT = re.compile(r"^(?:[\d.]+|\\frac\{\d+\}\{\d+\}|\d+/\d+(?![\w^])|\\c
 _LOSS = re.compile(
     r"(?i:\b(?:loss\w*|lost|lose|decreas\w*|declin\w*|drop\w*|f[ae]ll\w*|reduc\w*|deficit|debts?|below"
     r"|chang\w*|differ\w*|lower|short\w*|fewer|less|deep\w*|depth|under|elevation|altitude|shr[aiu]nk"
-    r"|bce?|sav\w+)\b)|下降|减少|亏|降低|变化|差|矮|低|深|少多|海拔"
+    r"|bce?|sav\w+|ago|earlier|cold\w*|ow[ei]\w*|overdr\w+)\b)|下降|减少|亏|降低|变化|差|矮|低|深|少多|海拔"
 )
 """Gives a number the sign that an answer may leave out."""
 _FOR_ONE = re.compile(
     r"(?i:\b(?:find|give|name|state|write|provide|construct)(?: down)? (?:an?|any|one|some)\b"
     r"(?! (?:polynomial|expression|formula|equation|function)\b)"
-    r"|\bexample|\b(?:eigen|direction |normal )vector|\bantiderivative|\bparametri[sz])"
+    r"|\bexample|\b(?:eigen|normal )vector|\bdirection|\bantiderivative|\bparametri[sz]"
+    r"|\bbas[ei]s\b|\bpolar\b|\bprimitive root|\bmod(?:ulo)?\b|\bwith (?:roots|zeros)"
+    r"|\bintervals?\b.*\b(?:increas|decreas|monoton|concav|convex))"
+    r"|\\p?mod|模|单调"
     r"|[写举找求出]一[个种条]|举例|任意|(?:方向|法|特征)向量"
 )
-"""Asks for one of many right values, of which the reference is another."""
+"""Asks for one of many right values, of which the reference is another: 12 is 5 modulo 7."""
+_INTEGRAL = re.compile(r"(?i:\bintegra(?:l|te)\b)|\\int|∫|积分")
+"""Asks for an expression that may have any constant, unless it has no symbols."""
+_DEGREES = re.compile(r"(?:\^\{?\\circ\}?|°|degrees?)\W*$", re.IGNORECASE)
+_HEAT = re.compile(r"(?i:temperature|\b(?:hot|cold|warm|cool|boil|melt|freez)\w*)|温|[热冷沸]|熔点")
+"""Asks for degrees of a scale."""
 _LONGEST = 1_000
 """Characters at the end of a question that are looked through for the answer itself."""
 
@@ -97,22 +110,28 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         return is_same
     if any(map(has_two_units, (reference, answer))):
         return None
-    asks_amount = _AMOUNT.search(question) is not None or "\\" in reference
+    is_formula = "\\" in reference or _FORMULA.search(question)
+    asks_amount = is_formula or (_AMOUNT.search(question) and not _OF_TWO.search(question))
     wanted_form, given_form = _form(reference), _form(answer)
+    are_numbers = all(answer_of(text).is_number for text in (reference, answer))
     if is_same is False:
         parts = [sorted(_PART_NUMBER.findall(text)) for text in (wanted, given)]
-        is_turned = len(parts[0]) > 1 and parts[0] == parts[1] and not asks_amount
         is_signed = given.replace("-", "") == wanted.replace("-", "")
-        is_loss = is_signed and (_LOSS.search(question) or not asks_amount)
-        # 8 may be short for a score of 8/10.
-        is_other_kind = ("/" in wanted_form) != ("/" in given_form) and not asks_amount
-        may_be_right = is_turned or is_loss or is_other_kind or _FOR_ONE.search(question)
-        return None if may_be_right or _differ_in_scale(reference, answer, question) else False
+        may_be_right = (
+            (len(parts[0]) > 1 and parts[0] == parts[1] and not asks_amount)  # in another order
+            or (is_signed and (_LOSS.search(question) or not asks_amount))
+            # 8 may be short for a score of 8/10.
+            or (("/" in wanted_form) != ("/" in given_form) and not asks_amount)
+            or _FOR_ONE.search(question)
+            or (_INTEGRAL.search(question) and not are_numbers)
+            or _differ_in_scale(reference, answer, question)
+            or _differ_in_turns(reference, answer, question)
+        )
+        return None if may_be_right else False
     is_repeated = not _NUMBER.fullmatch(given_form) and _stands_in(given_form, question)
     last = notation(answer).split("=")[-1]
     is_computed = _PLAIN_NUMBER.fullmatch(wanted) and _COMPUTATION.match(last)
-    is_reduced = _QUOTIENT.fullmatch(_form(last))  # but not to a whole number
-    are_numbers = all(answer_of(text).is_number for text in (reference, answer))
+    is_reduced = _QUOTIENT.match(_form(last))  # but not to a whole number
     may_be_name = (
         all(map(_BARE_FRACTION.fullmatch, (wanted, given)))
         or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
@@ -154,6 +173,19 @@ def _differ_in_scale(reference: str, answer: str, question: str) -> bool:
     pairs = [(f"{reference} {scale}", answer) for scale in scales]
     pairs += [(reference, f"{answer} {scale}") for scale in scales]
     return any(same_mathematics(*pair) for pair in pairs)
+
+
+def _differ_in_turns(reference: str, answer: str, question: str) -> bool:
+    """Tell whether two angles may be one, such as -90° and 270°, or degrees be of two scales."""
+    one, other = notation(reference), notation(answer)
+    pairs = [
+        (f"{turn}+{a}", b) for turn in ("360", r"2\pi") for a, b in ((one, other), (other, one))
+    ]
+    are_degrees = all(map(_DEGREES.search, (reference, answer)))
+    is_turned = (are_degrees or r"\pi" in one + other) and any(
+        same_mathematics(*pair) for pair in pairs
+    )
+    return is_turned or (are_degrees and _HEAT.search(question) is not None)
 
 
 def _is_unfinished(text: str) -> bool:

@@ -35,9 +35,9 @@ _EXPRESSION = re.compile(
 _OPEN_TO_READING = re.compile(
     r"\d\s+\d|(?<![\d.])0\d|\d\s*[(\[]\s*-?[\d./]+\s*[)\]]|\)\s*\d|/\s*(?:\d+|[a-z]|\([^()]*\))\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
     r"|\^\s*(?:-|\\)|\}\s*\d|\d\s*\\frac\{[^{}]*[^\d{}][^{}]*\}|_\{?\d+\}?\d"
-    r"|\^\{?\w+\}?\s*\^|\^(?:1|\{1\})\s*/|\\frac\s?\d{3}|\\sqrt\s?\d\d"
+    r"|(?<![A-Za-z\\])[a-z]\s+\d|\^\{?\w+\}?\s*\^|\^(?:1|\{1\})\s*/|\\frac\s?\d{3}|\\sqrt\s?\d\d"
 )
-"""What authors and parsers read in more than one way: ``2(3)``, ``1/2x``, ``5 10``, ``log 2``."""
+"""What authors and parsers read in more than one way: ``2(3)``, ``1/2x``, ``1 h 30``, ``log 2``."""
 _FUNCTION = rf"\\(?:{_FUNCTIONS}|log_\{{?\w+\}}?)(?![A-Za-z])"
 _OPEN_ARGUMENT = re.compile(
     rf"{_FUNCTION}(?:\^\{{?-?\d+\}}?)?+\s*+(?!\()(?!(?:\|[^|]*\||\{{[^{{}}]*\}}|\\sqrt\{{[^{{}}]*\}}"
