@@ -16,6 +16,7 @@ from judging.rules.quantities import (
     unread_magnitude,
     within_tolerance,
 )
+from judging.rules.whole_words import holds
 
 _SMALL = (
     r"(?:smallest|lowest|least(?:\s+\w+)?|fewest|shortest|slowest|cheapest|youngest|low|min\w*)"
@@ -109,6 +110,8 @@ def _order(
     listed = [value for kind, value in tokens if kind == "item"]
     signs = {value for kind, value in tokens if kind in "<>"}
     kinds = [kind for kind, _ in tokens]
+    if signs and sum(kind in "<>" for kind in kinds) < len(items) - 1:  # "A > B, C" may tie
+        return None
     # "A and B, then C" ties: an "and" may stand before the last item alone.
     joins_early = "joint" in kinds and kinds[kinds.index("joint") :].count("item") != 1
     if "other" in kinds or len(signs) > 1 or joins_early:
@@ -252,11 +255,17 @@ def _labelled(text: str, choices: Sequence[str]) -> int | None:
 def _named(response: str, choices: Sequence[str]) -> list[int]:
     """Find the options whose text occurs outside of longer options that occur."""
     text = f" {simplified(response)} "
-    named = []
-    for index, choice in sorted(enumerate(choices), key=lambda pair: -len(pair[1])):
-        words = f" {simplified(choice)} "
+    plain = plain_text(response).strip("*_`\"' \n").rstrip(".")
+    named: list[int] = []
+    by_words: dict[str, list[int]] = {}  # "+5%" and "-5%" have the same
+    for index, choice in enumerate(choices):
+        by_words.setdefault(f" {simplified(choice)} ", []).append(index)
+    for words, alike in sorted(by_words.items(), key=lambda pair: -len(pair[0])):
         if words.strip() and words in text:
-            named.append(index)
+            if len(alike) > 1:
+                named += [at for at in alike if plain_text(choices[at]).strip() == plain] or alike
+            elif not re.search(r"\d", words) or holds(response, choices[alike[0]]):
+                named += alike  # 3 is no part of -3, 3.5 and 3 million
             text = text.replace(words, " | ")
     return sorted(named)
 
