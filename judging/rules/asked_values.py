@@ -88,6 +88,7 @@ _FOR_ONE = re.compile(
 _INTEGRAL = re.compile(r"(?i:\bintegra(?:l|te)\b)|\\int|∫|积分")
 """Asks for an expression that may have any constant, unless it has no symbols."""
 _DEGREES = re.compile(r"(?:\^\{?\\circ\}?|°|degrees?)\W*$", re.IGNORECASE)
+_ANGLE = re.compile(r"(?i:\b(?:angles?|phase|rotat\w+|arg\w*|(?:arc)?(?:sin|cos|tan))\b)|角")
 _HEAT = re.compile(r"(?i:temperature|\b(?:hot|cold|warm|cool|boil|melt|freez)\w*)|温|[热冷沸]|熔点")
 """Asks for degrees of a scale."""
 _LONGEST = 1_000
@@ -182,10 +183,9 @@ def _differ_in_turns(reference: str, answer: str, question: str) -> bool:
         (f"{turn}+{a}", b) for turn in ("360", r"2\pi") for a, b in ((one, other), (other, one))
     ]
     are_degrees = all(map(_DEGREES.search, (reference, answer)))
-    is_turned = (are_degrees or r"\pi" in one + other) and any(
-        same_mathematics(*pair) for pair in pairs
-    )
-    return is_turned or (are_degrees and _HEAT.search(question) is not None)
+    are_angles = are_degrees or _ANGLE.search(question)
+    is_turned = are_angles and any(same_mathematics(*pair) for pair in pairs)
+    return bool(is_turned or (are_degrees and _HEAT.search(question)))
 
 
 def _is_unfinished(text: str) -> bool:

@@ -368,6 +368,7 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("What is the angle?", "-90°", "270°", None),
         ("What is the angle?", r"\frac{\pi}{2}", r"-\frac{3\pi}{2}", None),
         ("What is the angle?", "90°", "70°", "Wrong"),
+        ("What is its area?", r"4\pi", r"2\pi", "Wrong"),
         ("What is the temperature?", "20 degrees", "68 degrees", None),
         ("How long did it take?", "1 h 30", "1.5 h", None),
         ("What is the next prime after 10?", "11", "Answer: 13", "Wrong"),
