@@ -20,6 +20,7 @@ from cli.shared.tables import (
     TABLE_FORMATS,
     TableOptions,
     file_digest,
+    group_of,
     note_doubts,
     read_requests,
     trained_tasks,
@@ -118,7 +119,8 @@ def grade(
     check_verdict_files(path, *outputs)
     note_doubts(opened, in_table)
     before = file_digest(path)
-    rows = ParsedRows(read_requests(opened, in_table, risk), outputs[0])
+    groups = (group_of(row, in_table) for _, row in opened.rows())
+    rows = ParsedRows(read_requests(opened, in_table, risk), groups, outputs[0])
     warn_of_open_modes(path, rows.num_open)
     partial = partial_file(outputs[0])
     with locked(partial.path):
@@ -139,17 +141,17 @@ def grade(
 class ParsedRows:
     """Requests of a table, parsed once into an unnamed file beside the output."""
 
-    def __init__(self, rows: Iterable[NumberedRequest], out: Path) -> None:
+    def __init__(self, rows: Iterable[NumberedRequest], groups: Iterable[str], out: Path) -> None:
         self.questions = array("q")
-        """For each row, a number that stands for its question."""
+        """For each row, a number that stands for its group, or else its question."""
         self.num_open = 0
         """Number of rows that do not say how their references are meant."""
         folder = next(parent for parent in out.resolve().parents if parent.is_dir())
         with system_errors_at(out):
             self._file = TemporaryFile("w+", dir=folder, encoding="utf-8")
-        for number, row in rows:
+        for (number, row), group in zip(rows, groups, strict=True):
             is_request = isinstance(row, JudgeRequest)
-            self.questions.append(hash(row.asked) if isinstance(row, JudgeRequest) else 0)
+            self.questions.append(hash(group or row.asked) if isinstance(row, JudgeRequest) else 0)
             self.num_open += isinstance(row, JudgeRequest) and leaves_mode_open(row)
             line = json.dumps([number, is_request, row.model_dump(exclude_unset=True)], default=str)
             with system_errors_at(out):

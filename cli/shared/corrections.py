@@ -181,19 +181,16 @@ class RowsOfTable:
                     found.by_row[number].append(given)
         return found
 
-    def label_of(self, number: int) -> str:
-        """Look up the label that a row of the table has, in our words; empty without one."""
-        columns = field_columns(self.mapping)
-        named = with_nested_columns(self.cells[number], self.mapping.columns.values())
-        texts = {
-            name: str(as_text(named[columns[name]]))
-            for name in (PERSONS_LABEL, "error_type")
-            if not is_empty(named.get(columns.get(name, name)))
-        }
-        with suppress(CustosError):  # of a label that is none of the task
-            if PERSONS_LABEL in texts and (example := self._labelled(number, texts, "")):
-                return full_label(example)
-        return texts.get(PERSONS_LABEL, "")
+    def labels(self) -> dict[int, str]:
+        """Look up the labels of the rows as the table is read, in our words; empty without one.
+
+        Where people have a column each, it is the label that most of them gave.
+        """
+        labels: dict[int, str] = {}
+        with suppress(CustosError):  # no column can be read as labels
+            for number, row in parse_table(self.table, LabelledExample, self.mapping):
+                labels[number] = row.label if isinstance(row, BadRow) else full_label(row)
+        return labels
 
     def _labelled(
         self, number: int, texts: Mapping[str, object], place: str
@@ -336,10 +333,11 @@ class MergedTable:
             )
         if not corrections.by_row:
             raise CustosError(f"{', '.join(map(str, corrections.files))}: no row has a label")
+        before = rows.labels()
         self.changed = {
             number
             for number, given in corrections.by_row.items()
-            if rows.label_of(number) != given[0].label
+            if before.get(number, "") != given[0].label
         }
         """Numbers of the rows whose label is another one than before."""
         column = field_columns(rows.mapping)[SAMPLING_PROBABILITY]
@@ -402,6 +400,7 @@ class MergedTable:
             for column in (columns[name] for name in _OF_OLD_LABEL if name in columns):
                 if column in named:  # an empty text is read in place of a part of a nested cell
                     cells[column] = None if column in cells else ""
+        if number in self.changed or before in (None, ""):  # also if single people gave it before
             cells[of_label] = first.written
         for name, value in first.fields.items():
             if isinstance(value, str) and not self.rows.table.is_spreadsheet:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from cli.shared.tables import read_requests
+from cli.shared.tables import group_of, read_requests
 from cli.shared.verdicts import TABLE_SUFFIXES, cell_text, read_verdict_table
 from data_prep.construction.sheet_page import write_label_page
 from data_prep.tables.cells import (
@@ -186,9 +186,7 @@ def read_review_rows(
         for ours, column in mapping.columns.items():
             if ours.startswith(METADATA):
                 others[ours.removeprefix(METADATA)] = cells.get(column)
-        group = cells.get(mapping.columns.get("group", "group"))
-        asked = fields["question"] or fields.get("response")
-        question = str(asked if is_empty(group) else group)
+        question = group_of(row, mapping) or str(fields["question"] or fields.get("response"))
         yield ReviewRow(number, request, cells, fields, others, known, question)
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:

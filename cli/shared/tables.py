@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,12 +11,14 @@ import typer
 
 from cli.shared.options import read_assignments
 from clients.kept_verdicts import NumberedRequest
+from data_prep.tables.cells import with_nested_columns
 from data_prep.tables.examples import show_open_modes
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.reader import DEFAULT_TASK, BadRow, parse_table
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import check_pictures
+from judging.files.values import is_empty
 from judging.fingerprint import file_sha256
 from judging.judge.card import read_card, run_folder
 from judging.log_lines import one_line
@@ -171,6 +173,16 @@ def read_requests(
             yield row, Verdict.from_error(error, request)
         else:
             yield row, request
+
+
+def group_of(row: object, mapping: TableMapping) -> str:
+    """Look up the group of a row of a table, by its own name or by the column that is mapped to it.
+
+    Rows of a group count together, as rows on one question do; a request does not say its group.
+    """
+    column = mapping.columns.get("group", "group")
+    group = with_nested_columns(row, [column]).get(column) if isinstance(row, Mapping) else None
+    return "" if is_empty(group) else str(group)
 
 
 def divide_requests(

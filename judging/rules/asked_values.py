@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from judging.rules.mathematics import answer_of, same_mathematics
 from judging.rules.mathematics_reading import UnreadError, notation, split_outside
-from judging.rules.quantities import Unit, parse_unit
+from judging.rules.quantities import Unit, has_two_units, parse_unit
 
 _SYMBOL = re.compile(r"(?<![A-Za-z\\'’])(?<!\d )(?!I\b|[Aa]\s+[A-Za-z]{2})[A-Za-z](?![A-Za-z])")
 """A letter of its own, but no unit, article or "I"."""
@@ -35,38 +35,62 @@ _SCALES = {
 }
 """What a question may say of a number that has no such mark: "in millions of dollars"."""
 _NUMBER = re.compile(r"[-+]?[\d.,]+")
+_PART_NUMBER = re.compile(r"-?[\d.]+")
 _BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
-_BARE_FRACTION = re.compile(r"(\d+)/(\d+)")
-_SHARE = re.compile(
-    r"(?i:\b(?:fraction|share|part|proportion|probability|chance|ratio|slope|value)s?\b)|\d\s?[-+*/=]|比|率"
+_BARE_FRACTION = re.compile(r"\d+/\d+")
+_FORMULA = re.compile(r"\\[A-Za-z]|\d%?\s?[+*=<>^×÷·]|[A-Za-z]\s?[=<>^]|\d%?\s[-/]\s\d")
+_AMOUNT = re.compile(
+    r"(?i:\b(?:(?:fraction|share|percent(?:age)?|proportion|probability|chance|ratio|rate|slope|value"
+    r"|sum|total|average|length|height|width|depth|weight|mass|area|volume|distance|speed|price|cost"
+    r"|amount|population|revenue|income|profit|budget|salary|worth|age)s?|(?:part|portion|half) of"
+    r"|comput\w+|calculat\w+|evaluat\w+|simplif\w+|solv\w+|convert\w*|[xyz]|how many(?! of)"
+    r"|plus|minus|times|divided|multiplied|squared?|cubed?|root|power|twice|remainder|difference"
+    r"|how (?:much|long|far|tall|old|big|heavy|high|deep|wide|large|fast|expensive))\b)"
+    r"|比(?![分赛])|率|求|计算|多少|多[长高远重大]"
 )
-"""Asks for a fraction, so that 11/9 is no other writing of the day 9/11."""
-_WHOLE_NUMBER = re.compile(r"(?:[a-z]=)?[-+]?\d[\d,]*")
+"""Asks for a number; else 3/4 may be a metre in music, 9/11 a day, 35 mm a film, 5.0 a version."""
+_OF_TWO = re.compile(
+    r"(?i:\b(?:scor\w+|rat(?:ed|ings?)|record|signature|dates?|odds|blood pressure)\b)"
+    r"|比分|得分|血压"
+)
+"""Asks for what is written as two numbers, and is none: "What was his total score?"."""
+_PLAIN_NUMBER = re.compile(r"(?:[a-z]=)?[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?(?:%|[a-z]*)")
 _COMPUTATION = re.compile(
     r"(?!-?\d(?:\.\d+)?(?:\\times|\\cdot|[×·⋅*])10\^)"
     r".*?(?:[\d)}][-+*/×·⋅÷^][\d({\\]|\\(?:times|cdot|div|[dtc]?frac|sqrt)(?![a-z]))"
 )
 """Two numbers and what to do with them, but no power of ten."""
 _FRACTION = re.compile(r"\\frac\{?(\d+)\}?\{?(\d+)\}?")
+_QUOTIENT = re.compile(r"(?:^|[(\[⟨,;])-?(\d+)/(\d+)(?=[)\]⟩,;a-z%]|$)")
+"""A fraction that is a whole part of an answer, in one notation."""
 _OF_NUMBERS = re.compile(
     r"(?<![\w^.}])\d+(?:\.\d+)?(?:[-+]\d+(?:\.\d+)?(?![\w^.\\(])|\\(?:cdot|times)\d+(?![\d^]))"
-    r"|(?<![\d.])(?!10\^)\d+\^(?:\d|\{\d+\})"
+    r"|(?<![\d.])(?!10\^)\d+\^(?:\d|\{\d+\})|\d\.\d+/\d|\d/\d+\.\d"
 )
-"""A sum, a product or a power of numbers."""
+"""A sum, a product, a power or a quotient of numbers."""
 _COEFFICIENT = re.compile(r"^(?:[\d.]+|\\frac\{\d+\}\{\d+\}|\d+/\d+(?![\w^])|\\cdot|\\times)+")
 _LOSS = re.compile(
     r"(?i:\b(?:loss\w*|lost|lose|decreas\w*|declin\w*|drop\w*|f[ae]ll\w*|reduc\w*|deficit|debts?|below"
     r"|chang\w*|differ\w*|lower|short\w*|fewer|less|deep\w*|depth|under|elevation|altitude|shr[aiu]nk"
-    r"|bce?|sav\w+)\b)|下降|减少|亏|降低|变化|差|矮|低|深|少多|海拔"
+    r"|bce?|sav\w+|ago|earlier|cold\w*|ow[ei]\w*|overdr\w+)\b)|下降|减少|亏|降低|变化|差|矮|低|深|少多|海拔"
 )
 """Gives a number the sign that an answer may leave out."""
 _FOR_ONE = re.compile(
     r"(?i:\b(?:find|give|name|state|write|provide|construct)(?: down)? (?:an?|any|one|some)\b"
     r"(?! (?:polynomial|expression|formula|equation|function)\b)"
-    r"|\bexample|\b(?:eigen|direction |normal )vector|\bantiderivative|\bparametri[sz])"
+    r"|\bexample|\b(?:eigen|normal )vector|\bdirection|\bantiderivative|\bparametri[sz]"
+    r"|\bbas[ei]s\b|\bpolar\b|\bprimitive root|\bmod(?:ulo)?\b|\bwith (?:roots|zeros)"
+    r"|\bintervals?\b.*\b(?:increas|decreas|monoton|concav|convex))"
+    r"|\\p?mod|模|单调"
     r"|[写举找求出]一[个种条]|举例|任意|(?:方向|法|特征)向量"
 )
-"""Asks for one of many right values, of which the reference is another."""
+"""Asks for one of many right values, of which the reference is another: 12 is 5 modulo 7."""
+_INTEGRAL = re.compile(r"(?i:\bintegra(?:l|te)\b)|\\int|∫|积分")
+"""Asks for an expression that may have any constant, unless it has no symbols."""
+_DEGREES = re.compile(r"(?:\^\{?\\circ\}?|°|degrees?)\W*$", re.IGNORECASE)
+_ANGLE = re.compile(r"(?i:\b(?:angles?|phase|rotat\w+|arg\w*|(?:arc)?(?:sin|cos|tan))\b)|角")
+_HEAT = re.compile(r"(?i:temperature|\b(?:hot|cold|warm|cool|boil|melt|freez)\w*)|温|[热冷沸]|熔点")
+"""Asks for degrees of a scale."""
 _LONGEST = 1_000
 """Characters at the end of a question that are looked through for the answer itself."""
 
@@ -79,33 +103,50 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
         another spelling of what it states itself (``2x + 3x``, 5 km); where a computation stands
         for its result, or a loss has no sign; where the question says what the numbers count
         (percent, millions) or asks for one of many; and where they may be names, dates or scores:
-        version 3.1 and 3.10, 6/8 and 3/4 time, 9/11 and 11/9.
+        version 3.1 and 3.10, 6/8 and 3/4 time, 9/11 and 11/9, a record of 10/2 and 5.
     """
     is_same = same_mathematics(reference, answer)
     given, wanted = bare(answer), bare(reference)
     if is_same is None or given == wanted:
         return is_same
-    fractions = [_BARE_FRACTION.fullmatch(text) for text in (wanted, given)]
-    if is_same is False:
-        is_turned = all(fractions) and wanted.split("/") == given.split("/")[::-1]
-        is_day = is_turned and not _SHARE.search(question)
-        is_signed = given.replace("-", "") == wanted.replace("-", "")
-        is_loss = is_signed and _LOSS.search(question)
-        may_be_right = is_day or is_loss or _FOR_ONE.search(question)
-        return None if may_be_right or _differ_in_scale(reference, answer, question) else False
+    if any(map(has_two_units, (reference, answer))):
+        return None
+    is_formula = "\\" in reference or _FORMULA.search(question)
+    asks_amount = is_formula or (_AMOUNT.search(question) and not _OF_TWO.search(question))
     wanted_form, given_form = _form(reference), _form(answer)
+    are_numbers = all(answer_of(text).is_number for text in (reference, answer))
+    if is_same is False:
+        parts = [sorted(_PART_NUMBER.findall(text)) for text in (wanted, given)]
+        is_signed = given.replace("-", "") == wanted.replace("-", "")
+        may_be_right = (
+            (len(parts[0]) > 1 and parts[0] == parts[1] and not asks_amount)  # in another order
+            or (is_signed and (_LOSS.search(question) or not asks_amount))
+            # 8 may be short for a score of 8/10.
+            or (("/" in wanted_form) != ("/" in given_form) and not asks_amount)
+            or _FOR_ONE.search(question)
+            or (_INTEGRAL.search(question) and not are_numbers)
+            or _differ_in_scale(reference, answer, question)
+            or _differ_in_turns(reference, answer, question)
+        )
+        return None if may_be_right else False
     is_repeated = not _NUMBER.fullmatch(given_form) and _stands_in(given_form, question)
     last = notation(answer).split("=")[-1]
-    is_computed = _WHOLE_NUMBER.fullmatch(wanted) and _COMPUTATION.match(last)
-    may_be_name = all(fractions) or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
+    is_computed = _PLAIN_NUMBER.fullmatch(wanted) and _COMPUTATION.match(last)
+    is_reduced = _QUOTIENT.match(_form(last))  # but not to a whole number
+    may_be_name = (
+        all(map(_BARE_FRACTION.fullmatch, (wanted, given)))
+        or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
+        or (are_numbers and wanted_form != given_form and not asks_amount)
+    )
     has_more_parts = len(_PART.findall(given_form)) > len(_PART.findall(wanted_form))
     is_reducible = _BARE_FRACTION.fullmatch(wanted_form) or has_more_parts
     asks_form = _FORM.search(question) or (is_reducible and _SIMPLER.search(question))
     is_other_form = asks_form and wanted_form != given_form
     is_open = (
         (is_repeated and wanted_form != given_form)
-        or is_computed
+        or (is_computed and not is_reduced)
         or (_is_unfinished(answer) and not _is_unfinished(reference))
+        or (are_numbers and _is_unfinished(reference))  # such as a size, 2 × 4
         or may_be_name
         or is_other_form
         or _is_in_other_unit(reference, answer, question)
@@ -135,12 +176,26 @@ def _differ_in_scale(reference: str, answer: str, question: str) -> bool:
     return any(same_mathematics(*pair) for pair in pairs)
 
 
+def _differ_in_turns(reference: str, answer: str, question: str) -> bool:
+    """Tell whether two angles may be one, such as -90° and 270°, or degrees be of two scales."""
+    one, other = notation(reference), notation(answer)
+    pairs = [
+        (f"{turn}+{a}", b) for turn in ("360", r"2\pi") for a, b in ((one, other), (other, one))
+    ]
+    are_degrees = all(map(_DEGREES.search, (reference, answer)))
+    are_angles = are_degrees or _ANGLE.search(question)
+    is_turned = are_angles and any(same_mathematics(*pair) for pair in pairs)
+    return bool(is_turned or (are_degrees and _HEAT.search(question)))
+
+
 def _is_unfinished(text: str) -> bool:
-    r"""Tell whether an answer has parts to work out: ``1 + 2``, ``3x + 2x``, ``3^2 \pi``."""
+    r"""Tell whether parts are not worked out: ``1 + 2``, ``6/2``, ``3x + 2x``, ``3^2 \pi``."""
     last = notation(text).split("=")[-1]
     terms = [_COEFFICIENT.sub("", term) for term in split_outside(last, "[-+]") if term]
     is_one = len(split_outside(last, "[,;]")) == 1
-    return (is_one and len(set(terms)) < len(terms)) or _OF_NUMBERS.search(last) is not None
+    is_divisible = any(int(a) % int(b) == 0 for a, b in _QUOTIENT.findall(_form(last)) if int(b))
+    is_repeated = is_one and len(set(terms)) < len(terms)
+    return is_repeated or is_divisible or _OF_NUMBERS.search(last) is not None
 
 
 def _is_in_other_unit(reference: str, answer: str, question: str) -> bool:

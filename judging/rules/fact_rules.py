@@ -9,12 +9,14 @@ from judging.rules.quantities import (
     Quantity,
     equation_result,
     find_quantities,
+    has_two_units,
     is_close,
     parse_unit,
     plain_text,
     unread_magnitude,
     within_tolerance,
 )
+from judging.rules.whole_words import holds
 
 _SMALL = (
     r"(?:smallest|lowest|least(?:\s+\w+)?|fewest|shortest|slowest|cheapest|youngest|low|min\w*)"
@@ -108,6 +110,8 @@ def _order(
     listed = [value for kind, value in tokens if kind == "item"]
     signs = {value for kind, value in tokens if kind in "<>"}
     kinds = [kind for kind, _ in tokens]
+    if signs and sum(kind in "<>" for kind in kinds) < len(items) - 1:  # "A > B, C" may tie
+        return None
     # "A and B, then C" ties: an "and" may stand before the last item alone.
     joins_early = "joint" in kinds and kinds[kinds.index("joint") :].count("item") != 1
     if "other" in kinds or len(signs) > 1 or joins_early:
@@ -251,11 +255,17 @@ def _labelled(text: str, choices: Sequence[str]) -> int | None:
 def _named(response: str, choices: Sequence[str]) -> list[int]:
     """Find the options whose text occurs outside of longer options that occur."""
     text = f" {simplified(response)} "
-    named = []
-    for index, choice in sorted(enumerate(choices), key=lambda pair: -len(pair[1])):
-        words = f" {simplified(choice)} "
+    plain = plain_text(response).strip("*_`\"' \n").rstrip(".")
+    named: list[int] = []
+    by_words: dict[str, list[int]] = {}  # "+5%" and "-5%" have the same
+    for index, choice in enumerate(choices):
+        by_words.setdefault(f" {simplified(choice)} ", []).append(index)
+    for words, alike in sorted(by_words.items(), key=lambda pair: -len(pair[0])):
         if words.strip() and words in text:
-            named.append(index)
+            if len(alike) > 1:
+                named += [at for at in alike if plain_text(choices[at]).strip() == plain] or alike
+            elif not re.search(r"\d", words) or holds(response, choices[alike[0]]):
+                named += alike  # 3 is no part of -3, 3.5 and 3 million
             text = text.replace(words, " | ")
     return sorted(named)
 
@@ -265,7 +275,8 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
 
     The rule decides where the answer names one number, plainly. It may write the number in several
     ways, such as ``1.2 million (1,200,000) bags``. ``None`` if another number or a doubt stands
-    beside it, or if a unit cannot be read.
+    beside it, if a unit cannot be read, and where it may be negative, ``(500)``, or stand for a
+    whole number that is worked out: ``10/2``.
     """
     text, key_unit = equation_result(response), parse_unit(unit)
     around = re.sub(re.escape(unit), " ", text, flags=re.IGNORECASE) if unit else text
@@ -276,6 +287,9 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
         or has_doubt(text)
         or leaves_number_open(around)
         or unread_magnitude(text, quantities)
+        or has_two_units(text)
+        or (len(quantities) == 1 and _is_bracketed(text, quantities[0]))
+        or (key % 1 == 0 and any("/" in text[each.start : each.end] for each in quantities))
         or (around == text and _COMPOUND.search(unit) and any(each.unit for each in quantities))
         or not all(_is_plain(text, quantity, key_unit) for quantity in quantities)
     ):
@@ -290,6 +304,11 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
     # "It fell by 3" against -3: the sign may be in the words, or stand apart.
     is_signed = _SIGN.search(text) and quantities[0].number * key < 0
     return None if is_signed else False
+
+
+def _is_bracketed(text: str, quantity: Quantity) -> bool:
+    """Tell whether a quantity stands in brackets, as accountants write negative ones."""
+    return text[: quantity.start].endswith("(") and text[quantity.end :].startswith(")")
 
 
 def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:

@@ -35,9 +35,9 @@ _EXPRESSION = re.compile(
 _OPEN_TO_READING = re.compile(
     r"\d\s+\d|(?<![\d.])0\d|\d\s*[(\[]\s*-?[\d./]+\s*[)\]]|\)\s*\d|/\s*(?:\d+|[a-z]|\([^()]*\))\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
     r"|\^\s*(?:-|\\)|\}\s*\d|\d\s*\\frac\{[^{}]*[^\d{}][^{}]*\}|_\{?\d+\}?\d"
-    r"|\^\{?\w+\}?\s*\^|\^(?:1|\{1\})\s*/|\\frac\s?\d{3}|\\sqrt\s?\d\d"
+    r"|(?<![A-Za-z\\])[a-z]\s+\d|\^\{?\w+\}?\s*\^|\^(?:1|\{1\})\s*/|\\frac\s?\d{3}|\\sqrt\s?\d\d"
 )
-"""What authors and parsers read in more than one way: ``2(3)``, ``1/2x``, ``5 10``, ``log 2``."""
+"""What authors and parsers read in more than one way: ``2(3)``, ``1/2x``, ``1 h 30``, ``log 2``."""
 _FUNCTION = rf"\\(?:{_FUNCTIONS}|log_\{{?\w+\}}?)(?![A-Za-z])"
 _OPEN_ARGUMENT = re.compile(
     rf"{_FUNCTION}(?:\^\{{?-?\d+\}}?)?+\s*+(?!\()(?!(?:\|[^|]*\||\{{[^{{}}]*\}}|\\sqrt\{{[^{{}}]*\}}"
@@ -55,6 +55,7 @@ _DATE_OR_SCORE = re.compile(
 )
 """What is no computation: 1914-1918, 3:1, the season 2018/19, the 1890s."""
 _RANGE = re.compile(r"[\d.]+\s?-\s?[\d.]+")
+_OF_AN_ACCOUNT = re.compile(r"\(\s*[\d.]+\s*\)")
 _DECIMAL_COMMA = re.compile(r"[-$€£¥ ]{0,3}\d+,\d+\D*")
 
 _LAYOUT = (
@@ -135,6 +136,11 @@ class Answer:
     name: str = ""
     """Of what these are the values, if it is written: ``x`` in ``x > 1``."""
 
+    @property
+    def is_number(self) -> bool:
+        """Tell whether it is a value without symbols."""
+        return self.kind == "value" and not symbols(self.items[0])
+
 
 @lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> Answer:
@@ -156,12 +162,12 @@ def _unified(text: str, *, is_latex: bool) -> str:
         raise UnreadError("it goes on, or has a root of another degree")
     text = _SUPERSCRIPT.sub(lambda power: f"^{{{power[0].translate(_LOWERED)}}}", text)
     text = plain_numbers(text).strip(_AROUND)
-    if not is_latex and _DATE_OR_SCORE.fullmatch(text):
-        raise UnreadError("a date, a score or a telephone number")
     for opening, closing in _DELIMITERS * 2:
         inner = text[len(opening) : len(text) - len(closing)]
         if text == f"{opening}{inner}{closing}" and inner and opening not in inner:
             text = inner.strip(_AROUND)
+    if _DATE_OR_SCORE.fullmatch(text):
+        raise UnreadError("a date, a score or a telephone number")
     text = text.replace("$", " ") if text.count("$") > 1 else text
     if not is_latex:
         if _OPEN_POWER.search(text):
@@ -294,6 +300,8 @@ class _Reader:
         text, unit = _without_unit(text.strip().removeprefix("+").strip())
         if unit and _RANGE.fullmatch(text):
             raise UnreadError("a range, or a difference")
+        if _OF_AN_ACCOUNT.fullmatch(text):
+            raise UnreadError("a number in brackets, which accountants take for a negative one")
         words = re.sub(r"\\[A-Za-z]+", " ", text)
         if not self._is_latex and _PLAIN_WORD.search(words):
             raise UnreadError("words")

@@ -106,6 +106,10 @@ _SECOND_NUMBER = re.compile(
     r"^(?:[-–—~/^:±+]|\(?\s*\d|(?:to|and|until)\b)|\b(?:to|and)\s+[-+$]?\d", re.IGNORECASE
 )
 """In what follows the number of a key: another number, or the other end of a range."""
+_TWO_UNITS = re.compile(
+    r"\d\.(?:\d\d?\s?(?:ft|feet|foot)|[0-5]\d\s?(?:h|hours?|hrs?|min|minutes?|[ap]\.?m|uhr))\b",
+    re.I,
+)
 _PERCENT = _MAGNITUDES["%"]
 _LEFT_OUT = (1e2, 1e3, 1e6, 1e9, 1e12)
 """Magnitudes that an answer or a key may leave out: per cent, thousands and so on."""
@@ -133,6 +137,11 @@ def unread_magnitude(text: str, quantities: Sequence[Quantity]) -> bool:
     """Tell whether a magnitude stands apart from the quantities, as in ``1.2 (in millions)``."""
     inside = {at for quantity in quantities for at in range(quantity.start, quantity.end)}
     return any(match.start() not in inside for match in _MAGNITUDE.finditer(text))
+
+
+def has_two_units(text: str) -> bool:
+    """Tell whether a point may stand between two units: 5.10 feet, and half past one as 1.30 h."""
+    return _TWO_UNITS.search(text) is not None
 
 
 def find_quantities(text: str) -> list[Quantity]:

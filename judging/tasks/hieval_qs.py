@@ -57,6 +57,10 @@ _DAY_FIRST = re.compile(rf"(?:on )?{_DAY}(?: of)? {_MONTH},? (\d{{4}})", re.IGNO
 _MONTH_FIRST = re.compile(rf"(?:on )?{_MONTH} {_DAY},? (\d{{4}})", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DATE_IN_DIGITS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_LAYOUT = re.compile(
+    r"(?i:\b(?:formats?|iso|(?:re)?writ\w+|convert\w*|express\w*|spell\w*|translat\w+)\b)|格式|写"
+)
+"""Asks for a day in one layout: "Write July 20, 1969 in ISO format"."""
 _LONGEST_DATE = 40
 _ONE_CALENDAR = 1931
 """Year from which on no country wrote days of the Julian calendar."""
@@ -68,7 +72,7 @@ _NO = frozenset({"no", "nope", "nein", "non", "否", "不", "不是", "不对"})
 _EITHER_WAY = re.compile(
     r"n['’]t\b|\b(?:not|no|never|none|neither|without|false|wrong|nicht|kein\w*|nie|nunca|pas)\b"
     r"|(?<![是有能会可要])[不没]|\bn['’]|\b(?:what|which|how|yes|ja|sí|oui|nein|non|symbol)\b|什么"
-    r"|\A\W*(?:who\w*|name|give|write|translate|spell|complete)\b",
+    r"|\A\W*(?:who\w*|name|give|say|write|translate|spell|complete)\b",
     re.IGNORECASE,
 )
 """Words in a question that leave open what a bare yes says: it may mean no, or be the very
@@ -192,13 +196,16 @@ def _ruled_class(request: JudgeRequest, final: str | None) -> Ruling | None:
 def _ruled_date(request: JudgeRequest, final: str | None) -> Ruling | None:
     """Decide a final answer that is a day and no more, as each reference is.
 
-    Where the days differ by one, the time may be another zone's.
+    Where the days differ by one, the time may be another zone's. Another layout than the one that a
+    question asks for is not decided.
     """
     given, right = _date(final or ""), list(map(_date, request.references))
     if given is None or (request.reference_mode == "all" and len(right) > 1):
         return None
     if given in right:
-        return Ruling("scored", CORRECT, "decided by rule: the days are equal")
+        is_other_layout = _LAYOUT.search(request.question) and final not in request.references
+        equal = Ruling("scored", CORRECT, "decided by rule: the days are equal")
+        return None if is_other_layout else equal
     are_apart = all(
         day and abs(day - given).days > 1 and min(day, given).year >= _ONE_CALENDAR for day in right
     )

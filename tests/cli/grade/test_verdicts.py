@@ -1,6 +1,7 @@
 """``custos grade``: a verdict for every row, once, whatever happens and whoever judges."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,19 @@ def test_the_judged_share_is_corrected_where_the_judge_was_measured(
     [line] = [line for line in run(rows).stdout.splitlines() if "share of Correct" in line]
     assert "corrected 0." in line
     assert "rows of " in line
+
+
+@pytest.mark.parametrize("column", ["group", "topic"])
+def test_rows_of_a_group_count_together_in_the_judged_share(run: Run, column: str) -> None:
+    rows = [row("Paris" if n < 20 else "Rome", question=f"q{n}") for n in range(40)]
+
+    def width(rows: list[dict[str, Any]], *options: str) -> float:
+        [line] = [line for line in run(rows, *options).stdout.splitlines() if "share of" in line]
+        _, low, high = map(float, re.findall(r"[\d.]+", line.partition("as judged")[2])[:3])
+        return high - low
+
+    grouped = [fields | {column: n // 10} for n, fields in enumerate(rows)]
+    assert width(grouped, "--map", f"group={column}") > 2 * width(rows)
 
 
 def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path: Path) -> None:

@@ -538,3 +538,22 @@ def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -
     after = [row for _, row in read_table(out, LabelledExample, mapping)]
     assert sorted(row.label for row in after) == ["Correct", "Correct", "Correct", "Wrong"]
     assert {len(row.annotator_labels) for row in after} == {2}
+
+
+def test_what_most_people_said_is_the_label_before(tmp_path: Path) -> None:
+    names = ("anna", "ben", "carla")
+    given = ("Correct Correct Wrong", "Correct Wrong Wrong", "Wrong Wrong Wrong")
+    asked = {"references": "x", "response": "y"}
+    rows = [
+        {"question": f"{n}?", **asked, **dict(zip(names, said.split(), strict=True))}
+        for n, said in enumerate(given)
+    ]
+    table = write_csv(tmp_path / "rows.csv", rows)
+    decided = zip(rows, ("Correct", "Correct", "Wrong"), strict=True)
+    done = write_csv(tmp_path / "done.csv", [{**row, "label": label} for row, label in decided])
+    out = tmp_path / "out.csv"
+    options = ("--in", table, "--out", out, "--annotators", ",".join(names))
+    told = succeed("review", "--merge", done, *options).stdout
+    assert "3 of 3 rows have a label of the corrections, 1 of them another one than before" in told
+    written = [row for _, row in CsvFile(out).rows() if isinstance(row, dict)]
+    assert [row["label"] for row in written] == ["Correct", "Correct", "Wrong"]

@@ -63,6 +63,11 @@ def test_a_denied_option_and_a_doubtful_number_are_left_to_the_judge() -> None:
     # An option within a longer one does not count; a number is a place in the list, or a text.
     years = ("2018", "2022", "2018 and 2022 were the same")
     assert (choice_of(years[2], years), choice_of("2022", years)) == (2, 1)
+    signed = ("+5%", "-5%")
+    assert [choice_of(text, signed) for text in ("-5%.", "+5%", "(5%)", "5%")] == [1, 0, None, None]
+    assert choice_of(".5", ("5", ".5")) == 1
+    for text in ("-3", "3.5", "3 million", "3,000"):
+        assert choice_of(text, ("3", "5")) is None
     counts = ("5", "10", "15")
     assert [choice_of(text, counts) for text in ("3", "(2)", "10", "C")] == [None, None, 1, 2]
 
@@ -85,6 +90,7 @@ def test_a_denied_option_and_a_doubtful_number_are_left_to_the_judge() -> None:
         ("A Corp: 30, Beta: 50, Gamma Foods: 40", None),
         ("A Corp: 3, Beta: 2, Gamma Foods: 1", None),
         ("Beta and A Corp, then Gamma Foods", None),
+        ("Beta > A Corp, Gamma Foods", None),
         ("Beta, A Corp", None),
         ("Beta, Beta, A Corp, Gamma Foods", None),
         ("Betamax, A Corp, Gamma Foods", None),
@@ -151,6 +157,13 @@ def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
         ("50 %", 0.5, "", True),
         ("0.5", 50, "%", True),
         ("-3", -3, "", True),
+        ("(3)", -3, "", None),  # as accountants write it
+        ("-(3)", 3, "", None),
+        ("($3)", -3, "dollars", None),
+        ("6/2", 3, "", None),
+        ("3/4", 0.75, "", True),
+        ("8/10", 8, "", None),
+        ("5.10 feet", 5.85, "feet", None),
         ("3", -3, "", False),
         ("0.01", 0, "", False),
         ("between 1 and 2", 1.2, "", None),

@@ -207,7 +207,7 @@ def test_a_judge_that_was_trained_on_all_pictures_sees_them(
 
 
 def ruled(references: tuple[str, ...], response: str, **fields: object) -> str | None:
-    given = {"references": references, "reference_mode": "any", "question": "What is it?"}
+    given = {"references": references, "reference_mode": "any", "question": "What is its value?"}
     ruling = QS.rule(ask(response, **(given | fields)))
     return ruling.label if ruling else None
 
@@ -321,7 +321,37 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("Which version of Python has match?", "3.10", "The answer is 3.1", None),
         ("What is 1 + 2.1?", "3.1", "The answer is 3.1", "Correct"),
         ("What is the time signature?", "3/4", "6/8", None),
+        ("In which time is the jig?", "6/8 time", "3/4 time", None),
+        ("In which time is the march?", "4/4", "Answer: 1", None),
         ("When did it happen?", "9/11", "11/9", None),
+        ("When did it happen?", "12/6", "Answer: 2", None),
+        ("What was the blood pressure?", "120/80", "Answer: 1.5", None),
+        ("What was the blood pressure?", "120/80", "130/80", "Wrong"),
+        ("What was the total score?", "8/10", "Answer: 8", None),
+        ("In which time is the violin's part?", "6/8 time", "3/4 time", None),
+        ("What was their record?", "5.0", "10/2", None),
+        ("What is 10 divided by 2?", "5.0", "10/2", None),
+        ("How far is it?", "5 km", r"\boxed{10/2} km", None),
+        ("What is 10 divided by 4?", "2.5", "5/2", "Correct"),
+        ("How far is it?", "2.5 km", r"\boxed{5/2} km", "Correct"),
+        ("What is 1/2 of 0.5?", "0.25", "0.5/2", None),
+        ("Where do they meet?", "(5, 3)", "(10/2, 3)", None),
+        ("Which room is it?", "1E3", "Answer: 1000", None),
+        ("Which film is by Fellini?", "8½", "17/2", None),
+        ("Which film is it?", "48 hours", "2 days", None),
+        ("Which release is it?", "5.0", "Answer: 5", None),
+        ("What do the boards measure?", "2 × 4", "Answer: 8", None),
+        ("How large is the sensor?", "24 × 36 mm", "36 × 24 mm", None),
+        ("What was the final score?", "$3-1$", "$1-3$", None),
+        ("Where is it?", "(40.7, -74.0)", "(-74.0, 40.7)", None),
+        ("When does it open?", "9.30 am", "9.3 am", None),
+        ("How long did it take?", "1.30 hours", "1.5 hours", None),
+        ("How tall is she?", "5.10 feet", "70 inches", None),
+        ("How tall is she?", "6 feet", "72 inches", "Correct"),
+        ("What was the income?", "-500", "(500)", None),
+        ("What was the income?", "-5%", "(5)%", None),
+        ("What was the income?", "(500) million", "500 million", None),
+        ("What was the temperature?", "-5 degrees", "5 degrees", None),
         ("Which share?", "3/4", "2/3", "Wrong"),
         ("Which share?", "3/4", "4/3", "Wrong"),
         ("Which share?", "3/4", "75%", "Correct"),
@@ -331,6 +361,16 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("Give an example of a prime above 10.", "11", "Answer: 13", None),
         ("Find an eigenvector.", "(1, 2)", r"\boxed{(2, 4)}", None),
         ("写出一个大于10的质数。", "11", "答案：13", None),
+        ("Find $3^{-1}$ mod 7.", "5", "Answer: 12", None),
+        ("Find the integral of $2x$.", "x^2", "Answer: x^2 + 1", None),
+        ("Find the integral of $2x$ from 0 to 1.", "1", "Answer: 2", "Wrong"),
+        ("On which interval does $f$ increase?", r"(1, \infty)", r"[1, \infty)", None),
+        ("What is the angle?", "-90°", "270°", None),
+        ("What is the angle?", r"\frac{\pi}{2}", r"-\frac{3\pi}{2}", None),
+        ("What is the angle?", "90°", "70°", "Wrong"),
+        ("What is its area?", r"4\pi", r"2\pi", "Wrong"),
+        ("What is the temperature?", "20 degrees", "68 degrees", None),
+        ("How long did it take?", "1 h 30", "1.5 h", None),
         ("What is the next prime after 10?", "11", "Answer: 13", "Wrong"),
         ("What is 5% - 10%?", "5%", "The answer is -5 %", "Wrong"),
         ("How many metres are 5 km?", "5000 m", "The answer is 5 km.", None),
@@ -415,6 +455,13 @@ def test_a_day_is_the_same_in_any_layout(reference: str, response: str, label: s
     assert ruled((reference,), response, question="When was it?") == label
 
 
+def test_a_day_is_in_the_layout_that_is_asked_for() -> None:
+    given = {"question": "Write July 20, 1969 in ISO format."}
+    assert ruled(("1969-07-20",), MOON, **given) is None
+    assert ruled(("1969-07-20",), "1969-07-20", **given) == "Correct"
+    assert ruled(("1969-07-20",), "1969-07-02", **given) == "Wrong"
+
+
 def test_days_among_others() -> None:
     given = {"question": "When was it?"}
     assert ruled((MOON, "July 24, 1969"), "1969-07-24", **given) == "Correct"
@@ -457,6 +504,7 @@ def test_a_bare_yes_or_no_is_decided(says: str | None, responses: tuple[str, ...
         "Which band sang it?",
         "Who sang it?",
         "Name the band.",
+        "Say that you agree, in German.",
         "Chemical symbol of nobelium?",
         "Was heißt 'oui' auf Deutsch?",
         "'是'的英文是什么?",
