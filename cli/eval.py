@@ -318,7 +318,7 @@ def calibrate(
         run: Run folder or shipped judge.
     """
     from evaluation.report.evaluate import grading_order
-    from evaluation.report.reliability import remove_figures
+    from evaluation.report.reliability import read_readme, remove_figures
     from train.finish.grading import Processes, fit_calibrations, rows_to_score, score_rows
     from train.rows.rows import check_readable
 
@@ -327,6 +327,7 @@ def calibrate(
     judge = Judge.load(run, ignore_misfit=True)
     if judge.folder is None:
         raise CustosError(f"{run}: an untrained judge has no folder for a calibration")
+    read_readme(judge.folder)  # one that cannot be read is an error now, not after the scoring
     earlier, judge.calibration = judge.calibration, None
     resolved = []
     for example in examples:
@@ -354,9 +355,11 @@ def calibrate(
             for num_scored in kept.fill(lambda: grading_order(rows), origin, score, batch=CHUNK):
                 show(num_scored)
         logprobs = [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]
-        fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)
+        fitted = fit_calibrations(judge, rows, logprobs, Processes())
         is_new = fitted != earlier
+        # First, so that no figure stays beside a calibration that it was not measured with.
         removed = remove_figures(judge.folder, FIGURES, data.name) if is_new else []
+        write_json(path, fitted.model_dump())
         kept.remove()
     for key, calibration in fitted.rubrics.items():
         held_out = fitted.held_out.get(key)

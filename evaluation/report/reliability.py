@@ -119,14 +119,14 @@ def remove_figures(folder: Path, names: Iterable[str], data: str) -> list[str]:
     These are files of some ``names``, its card, and the section of the ``README.md``, which gets a
     line that says what its other figures are. Returns the names of the files that were there.
     """
-    found = [name for name in (*names, JSON, MARKDOWN) if (folder / name).is_file()]
-    for name in found:
-        (folder / name).unlink()
     if (readme := read_readme(folder)) is not None:
         note = f"{_NOTE}`{data}`: figures outside *Reliability* were measured before that.**\n\n"
         text = f"{_SECTION.sub('', readme).rstrip()}\n"
         noted, count = _TITLE.subn(lambda title: f"{title[1]}\n{note}", text, count=1)
         write_text(folder / README, noted if count else note + text)
+    found = [name for name in (*names, JSON, MARKDOWN) if (folder / name).is_file()]
+    for name in found:
+        (folder / name).unlink()
     return found
 
 

@@ -202,8 +202,9 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
             readme = (judge.folder / "README.md").read_text(encoding="utf-8")
             report = known_object(judge.folder / REPORT_FILE)
             notes = _paragraphs(readme.partition(HEADING)[0]) if report else []
-    # Its card begins with "LoRA judge on ... for ...".
-    sentence = re.split(r"(?<=[.?]) ", "".join(notes[0] if notes else ()))[0]
+    # A paragraph of its card begins with "LoRA judge on ... for ...".
+    about = next((note for note in notes if note[0].startswith("LoRA judge")), ())
+    sentence = re.split(r"(?<=[.?]) ", "".join(about))[0]
     attacks = [each for each in reliability.get("attacks", ()) if each["is_attack"]]
     return {
         "name": name,

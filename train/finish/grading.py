@@ -26,6 +26,7 @@ from safetensors.torch import load_file
 
 from evaluation.outcomes import question_numbers
 from evaluation.report.evaluate import grade_examples, resolve_examples
+from evaluation.report.reliability import JSON, MARKDOWN
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.files.records import write_json
@@ -333,7 +334,12 @@ def calibrate(
     logprobs = kept.grade(
         "calibrating", judge, rows, partial(score_rows, judge), KeptChunk[list[float]]
     )
-    return fit_calibrations(judge, rows, logprobs, kept.processes, kept.run_folder)
+    fitted = fit_calibrations(judge, rows, logprobs, kept.processes)
+    if kept.processes.is_first:
+        for name in (JSON, MARKDOWN):  # a reliability card was measured with another calibration
+            (kept.run_folder / name).unlink(missing_ok=True)
+        write_json(kept.run_folder / CALIBRATION_FILE, fitted.model_dump())
+    return fitted
 
 
 def rows_to_score(
@@ -383,9 +389,8 @@ def fit_calibrations(
     rows: Sequence[LabelledExample],
     logprobs: Sequence[Sequence[float]],
     processes: Processes,
-    folder: Path,
 ) -> CalibrationSet:
-    """Fit a calibration for each rubric and write them to ``calibration.json``."""
+    """Fit a calibration for each rubric; the first process prints warnings."""
     scores, types = dict[str, Calibration](), dict[str, Calibration]()
     held_out: dict[str, HeldOutVerdicts] = {}
     for key, indices in _by_key(rows).items():
@@ -410,12 +415,9 @@ def fit_calibrations(
             held_out[key] = cross_fitted_verdicts(of_group, targets, labels, questions)
         except CustosError as error:
             _warn(processes, f"{key}: no threshold for a stated risk: {error}")
-    fitted = CalibrationSet(
+    return CalibrationSet(
         judge=judge.identity, rubrics=scores, error_types=types, held_out=held_out
     )
-    if processes.is_first:
-        write_json(folder / CALIBRATION_FILE, fitted.model_dump())
-    return fitted
 
 
 def _by_key(rows: Sequence[LabelledExample]) -> dict[str, list[int]]:

@@ -306,7 +306,10 @@ class Dpo(OwnCritiques):
         policy, backbone = run.policy, run.policy.backbone
         pairs = [self.preferences[i] for i in run.items_left]
         weights = [pair.example.weight for pair in pairs]
-        micro_batch = 1 if len(set(weights)) > 1 else self.recipe.critiques.micro_batch
+        # Of all pairs, not of those left: a run that goes on takes the passes of one that was not
+        # stopped, and so draws the same dropout.
+        is_uniform = len({pair.example.weight for pair in self.preferences}) == 1
+        micro_batch = self.recipe.critiques.micro_batch if is_uniform else 1
         # A step's loss is the mean over its pairs, so that weights must be 1 on average.
         size = self.recipe.optim.batch_size
         means = [sum(weights[i : i + size]) / size for i in range(0, len(weights), size)]

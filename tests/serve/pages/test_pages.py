@@ -18,6 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from evaluation.report.reliability import remove_figures
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
 from serve.calls import waiting
@@ -356,6 +357,9 @@ def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
     assert (fields["name"], fields["n"]) == ("qs", 7)
     assert fields["rows"][0]["name"] == "embedded-qs"
     assert fields["unmeasured"] == []
+    remove_figures(folder, (), "own.jsonl")  # as custos calibrate does
+    calibrated = card("qs", judge)
+    assert calibrated["about"] == fields["about"] and len(calibrated["about"]) > 20
     report["slices"]["task"] = {"charthal/irrelevant": {}}
     (folder / "report.json").write_text(json.dumps(report))
     assert card("qs", judge)["unmeasured"] == ["hieval-qs"]

@@ -69,6 +69,32 @@ def test_no_figure_of_an_earlier_calibration_stays(
     assert (run / "report.json").is_file()
 
 
+@pytest.mark.parametrize(
+    "killed", ["evaluation.report.reliability.remove_figures", "cli.eval.write_json"]
+)
+def test_no_figure_stays_where_a_calibration_was_killed(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
+) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(AssertionError):
+        patch.setattr(killed, kill)
+        calibrate_again(run, tmp_path)
+    calibrate_again(run, tmp_path)
+    assert not (run / "report.json").exists()
+    assert "Calibrated again" in (run / "README.md").read_text(encoding="utf-8")
+
+
+def test_nothing_is_written_beside_a_card_that_cannot_be_read(run: Path, tmp_path: Path) -> None:
+    before = (run / CALIBRATION).read_bytes()
+    (run / "README.md").write_bytes(b"\xff")
+    with pytest.raises(AssertionError, match="not UTF-8"):
+        calibrate_again(run, tmp_path)
+    assert (run / CALIBRATION).read_bytes() == before
+    assert (run / "report.json").is_file()
+
+
 def test_a_finished_training_given_again_keeps_a_later_calibration(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,7 +114,9 @@ def test_a_finished_training_given_again_keeps_a_later_calibration(
 
     other = json.loads(of_training) | {"judge": "another"}
     (run / CALIBRATION).write_text(json.dumps(other), encoding="utf-8")
+    (run / "reliability.json").touch()
     hieval_stage1.main(command)
+    assert not (run / "reliability.json").exists(), "it was measured with the other one"
     assert (run / CALIBRATION).read_bytes() == of_training, "that of no other judge is kept"
 
 

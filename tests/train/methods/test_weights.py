@@ -99,6 +99,23 @@ def logprob(model: Any, encoder: Encoder, row: LabelledExample, critique: str) -
     return plain_logprob(model, before, answer, {})
 
 
+def write_pairs(folder: Path, rows: Sequence[LabelledExample]) -> dict[str, Any]:
+    """Write the drawn critiques of rows; return the section of a recipe that names them."""
+    drawn = [
+        DrawnPair(
+            key="",
+            id=row.id,
+            label=row.label,
+            chosen=ScoredCritique(text=CRITIQUES[n % 3][0], is_finished=True, reward=0.0),
+            rejected=ScoredCritique(text=CRITIQUES[n % 3][1], is_finished=True, reward=-1.0),
+        )
+        for n, row in enumerate(rows)
+    ]
+    file = folder / PREFERENCES_FILE
+    file.write_text("".join(f"{line.model_dump_json()}\n" for line in drawn), encoding="utf-8")
+    return {"beta": BETA, "preferences": str(file)}
+
+
 @pytest.mark.parametrize("weights", [WEIGHTS, (0.5, 0.5, 0.5, 0.0, 0.5)])
 def test_dpo_weighs_pairs(
     weights: Sequence[float], small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -106,20 +123,8 @@ def test_dpo_weighs_pairs(
     """Preferences that were drawn while a row still had a weight are left out with it."""
     rows = rows_of(weights)
     texts = {row.id: CRITIQUES[n % 3] for n, row in enumerate(rows)}
-    drawn = [
-        DrawnPair(
-            key="",
-            id=row.id,
-            label=row.label,
-            chosen=ScoredCritique(text=texts[row.id][0], is_finished=True, reward=0.0),
-            rejected=ScoredCritique(text=texts[row.id][1], is_finished=True, reward=-1.0),
-        )
-        for row in rows
-    ]
-    file = tmp_path / PREFERENCES_FILE
-    file.write_text("".join(f"{line.model_dump_json()}\n" for line in drawn), encoding="utf-8")
-    section = {"beta": BETA, "preferences": str(file)}
-    step = Step(critique_dpo, write(tmp_path, small, rows, dpo=section), monkeypatch)
+    recipe = write(tmp_path, small, rows, dpo=write_pairs(tmp_path, rows))
+    step = Step(critique_dpo, recipe, monkeypatch)
     model, encoder = step.tree_model.backbone, step.run.policy.encoder
     losses = []
     for row in rows:
@@ -130,6 +135,25 @@ def test_dpo_weighs_pairs(
         losses.append(-torch.nn.functional.logsigmoid(BETA * margin))
     weighed = torch.tensor(weights, dtype=torch.float64)
     step.check((torch.stack(losses) * weighed).sum() / weighed.sum())
+
+
+def test_a_run_that_goes_on_takes_passes_of_as_many_pairs(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the pairs that are left all weigh the same: dropout depends on the pass."""
+    sizes: list[int] = []
+
+    def keep(_: CritiqueRun, trainer: Any) -> None:
+        sizes.append(trainer.args.per_device_train_batch_size)
+
+    monkeypatch.setattr("train.run.finish_run", lambda *_: None)
+    monkeypatch.setattr(CritiqueRun, "fit", keep)
+    rows = rows_of((3.0, 1.0, 1.0, 1.0, 1.0))
+    recipe = write(tmp_path, small, rows, dpo=write_pairs(tmp_path, rows))
+    for left in ([0, 1, 2, 3], [1, 2, 3, 4]):
+        monkeypatch.setattr(CritiqueRun, "items_left", left)
+        critique_dpo.main(["--config", recipe])
+    assert sizes == [1, 1]
 
 
 def test_grpo_weighs_critiques(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
