@@ -27,7 +27,9 @@ HEADING = "## Reliability"
 """Heading of the section in a judge's ``README.md``; the section is replaced as a whole."""
 _SECTION = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _NOTE = "**Calibrated again on "
-_TITLE = re.compile(rf"^(# .*\n)\n*(?:{re.escape(_NOTE)}.*\n+)?", re.MULTILINE)
+_EARLIER_NOTE = re.compile(rf"^{re.escape(_NOTE)}.*\n+", re.MULTILINE)
+_TOP = re.compile(r"\A(---\n.*?^---\n)?\s*(# [^\n]*\n)?\s*", re.MULTILINE | re.DOTALL)
+"""The header that the hub reads and the title, if there are any."""
 RISK = 0.05
 """Risk that abstention is measured at."""
 COPIED = (
@@ -120,10 +122,10 @@ def remove_figures(folder: Path, names: Iterable[str], data: str) -> list[str]:
     line that says what its other figures are. Returns the names of the files that were there.
     """
     if (readme := read_readme(folder)) is not None:
-        note = f"{_NOTE}`{data}`: figures outside *Reliability* were measured before that.**\n\n"
-        text = f"{_SECTION.sub('', readme).rstrip()}\n"
-        noted, count = _TITLE.subn(lambda title: f"{title[1]}\n{note}", text, count=1)
-        write_text(folder / README, noted if count else note + text)
+        note = f"{_NOTE}`{data}`: figures outside *Reliability* were measured before that.**"
+        text = _EARLIER_NOTE.sub("", f"{_SECTION.sub('', readme)}\n")
+        noted = _TOP.sub(lambda top: f"{top[0].rstrip()}\n\n{note}\n\n", text, count=1)
+        write_text(folder / README, f"{noted.strip()}\n")
     found = [name for name in (*names, JSON, MARKDOWN) if (folder / name).is_file()]
     for name in found:
         (folder / name).unlink()

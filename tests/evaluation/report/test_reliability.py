@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from evaluation.report.reliability import HEADING, render_card
+from evaluation.report.reliability import HEADING, remove_figures, render_card
 from judging.judge import Judge
 from serve.app import create_app
 from serve.queue.service import Service
@@ -144,3 +144,27 @@ def test_pages_of_shipped_judges_say_what_their_figures_say(path: Path) -> None:
     shown = render_card(json.loads(path.read_text())).strip()
     for page in ("README.md", "reliability.md"):
         assert shown in path.with_name(page).read_text(encoding="utf-8"), page
+
+
+@pytest.mark.parametrize(
+    ("before", "top"),
+    [
+        ("---\n# of the hub\nlicense: mit\n---\n# mine\n\nText.\n", 5),
+        ("\n# mine\n\nText.\n", 1),
+        ("Text.\n\n```\n# a comment\ncustos judges\n```\n", 0),
+        ("", 0),
+    ],
+)
+def test_one_note_of_a_new_calibration_stands_below_header_and_title(
+    before: str, top: int, tmp_path: Path
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(before, encoding="utf-8")
+    for data in ("first.jsonl", "second.jsonl"):
+        remove_figures(tmp_path, (), data)
+    lines = readme.read_text(encoding="utf-8").splitlines()
+    [place] = [n for n, line in enumerate(lines) if line.startswith("**Calibrated again on ")]
+    assert "second.jsonl" in lines[place]
+    wanted = before.strip().splitlines()
+    assert [line for line in lines[:place] if line] == wanted[:top]
+    assert [line for line in lines[place + 1 :] if line] == [each for each in wanted[top:] if each]
