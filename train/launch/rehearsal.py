@@ -295,8 +295,10 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
 def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[LabelledExample]:
     """Take so many examples, or one of each label if there are more labels.
 
-    The first example of each label comes before the second of any.
+    The first example of each label comes before the second of any. Those of weight 0, from which
+    nothing is learnt, are the last of their label.
     """
+    examples = sorted(examples, key=lambda example: example.weight == 0)
     by_label = grouped(examples, lambda example: example.label)
     in_turn = chain.from_iterable(zip_longest(*by_label.values()))
     return list(islice((example for example in in_turn if example), max(count, len(by_label))))

@@ -110,6 +110,15 @@ def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:
     assert [row.label for row in of_every_label(rows, 1)] == ["Correct", "Wrong"]
 
 
+def test_rows_that_weigh_nothing_are_taken_last() -> None:
+    rows = [
+        row.model_copy(update={"weight": float(number > 20)})
+        for number, row in enumerate(examples(30))
+    ]
+    assert {row.weight for row in of_every_label(rows, 4)} == {1.0}
+    assert len(of_every_label(rows, 30)) == 30
+
+
 def test_the_service_is_asked_for_the_task_of_the_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
