@@ -90,8 +90,7 @@ def create_app(
         service.stop()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
-                await service.intake.close()
-                await asyncio.to_thread(service.close)
+                await asyncio.gather(service.intake.close(), asyncio.to_thread(service.close))
         # The loop waits for its threads, of which one may read a long text or a file that hangs.
         loop.set_default_executor(ThreadPoolExecutor())
 

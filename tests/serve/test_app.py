@@ -1,6 +1,8 @@
 """Routes that tell what is served, and routes that are not there."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -50,6 +52,19 @@ def test_judges_and_health(client: TestClient) -> None:
     for route in HEALTH_ROUTES:
         answer = client.head(route)
         assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
+
+
+def test_the_cache_is_closed_also_where_no_end_of_a_picture_s_process_is_seen(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verdicts that wait to be written to it would be lost."""
+    monkeypatch.setattr("serve.app.CLOSE_S", 1.0)
+    service, closed = Service({"a": judge}), threading.Event()
+    monkeypatch.setattr(service.intake, "close", asyncio.Event().wait)
+    monkeypatch.setattr(service, "close", closed.set)
+    with TestClient(create_app(service)):
+        pass
+    assert closed.wait(5)
 
 
 def test_the_limits_that_are_told_are_those_that_are_kept(judge: FakeJudge) -> None:
