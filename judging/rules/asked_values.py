@@ -43,10 +43,9 @@ _FORMULA = re.compile(
 )
 _AMOUNT = re.compile(
     r"(?i:\b(?:(?:fraction|share|percent(?:age)?|proportion|probability|chance|ratio|rate|slope|value"
-    r"|radius|diameter|perimeter|circumference|median|product|number of|highest|lowest"
-    r"|maximum|minimum|sum|total|average|length|height|width|depth|weight|mass|area|volume|distance"
-    r"|speed|price|cost|amount|population|revenue|income|profit|budget|salary|worth|age)s?"
-    r"|(?:part|portion|half) of"
+    r"|radius|diameter|perimeter|circumference|median|maximum|minimum"
+    r"|sum|total|average|length|height|width|depth|weight|mass|area|volume|distance|speed|price|cost"
+    r"|amount|population|revenue|income|profit|budget|salary|worth|age)s?|(?:part|portion|half) of"
     r"|comput\w+|calculat\w+|evaluat\w+|simplif\w+|solv\w+|convert\w*|[xyz]|how many(?! of)"
     r"|plus|minus|times|divided|multiplied|squared?|cubed?|root|power|twice|remainder|difference"
     r"|how (?:much|long|far|tall|old|big|heavy|high|deep|wide|large|fast|expensive))\b)"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -481,6 +482,14 @@ def test_other_words_of_a_question_ask_for_no_layout() -> None:
         assert ruled(("1969-07-20",), MOON, question=question) == "Correct"
     for question in ("Give the day as YYYY-MM-DD.", "When did they land, in ISO format?"):
         assert ruled(("1969-07-20",), MOON, question=question) is None
+
+
+def test_a_long_question_is_read_in_linear_time() -> None:
+    started = process_time()
+    for reference, response in (("5", "Answer: 6"), ("1/2", "Answer: 0.5")):
+        for part in ("interval ", "1/2 ", "in a ", r"\int ", "$x "):
+            ruled((reference,), response, question=part * 10_000)
+    assert process_time() - started < 10
 
 
 def test_days_among_others() -> None:
