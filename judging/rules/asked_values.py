@@ -38,9 +38,12 @@ _NUMBER = re.compile(r"[-+]?[\d.,]+")
 _PART_NUMBER = re.compile(r"-?[\d.]+")
 _BARE_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
 _BARE_FRACTION = re.compile(r"\d+/\d+")
-_FORMULA = re.compile(r"\\[A-Za-z]|\d%?\s?[+*=<>^×÷·]|[A-Za-z]\s?[=<>^]|\d%?\s[-/]\s\d")
+_FORMULA = re.compile(
+    r"\\[A-Za-z]|\d%?\s?[+*=<>^×÷·]|[A-Za-z]\s?[=<>^]|\d%?\s[-/]\s\d|\$[A-Za-z(][^$\n]{0,99}\$"
+)
 _AMOUNT = re.compile(
     r"(?i:\b(?:(?:fraction|share|percent(?:age)?|proportion|probability|chance|ratio|rate|slope|value"
+    r"|radius|diameter|perimeter|circumference|median|maximum|minimum"
     r"|sum|total|average|length|height|width|depth|weight|mass|area|volume|distance|speed|price|cost"
     r"|amount|population|revenue|income|profit|budget|salary|worth|age)s?|(?:part|portion|half) of"
     r"|comput\w+|calculat\w+|evaluat\w+|simplif\w+|solv\w+|convert\w*|[xyz]|how many(?! of)"
@@ -50,10 +53,13 @@ _AMOUNT = re.compile(
 )
 """Asks for a number; else 3/4 may be a metre in music, 9/11 a day, 35 mm a film, 5.0 a version."""
 _OF_TWO = re.compile(
-    r"(?i:\b(?:scor\w+|rat(?:ed|ings?)|record|signature|dates?|odds|blood pressure)\b)"
+    r"(?i:\b(?:scor(?:es?|ing)|rat(?:ed|ings?)|record|signature|dates?|odds|blood pressure)\b)"
     r"|比分|得分|血压"
 )
 """Asks for what is written as two numbers, and is none: "What was his total score?"."""
+_VERSION = re.compile(r"(?i:\b(?:versions?|releases?|editions?)\b)|版")
+"""Asks for a name that may end in ".0"."""
+_ZEROS = re.compile(r"(?<=\d)\.0+(?!\d)")
 _PLAIN_NUMBER = re.compile(r"(?:[a-z]=)?[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?(?:%|[a-z]*)")
 _COMPUTATION = re.compile(
     r"(?!-?\d(?:\.\d+)?(?:\\times|\\cdot|[×·⋅*])10\^)"
@@ -79,16 +85,17 @@ _FOR_ONE = re.compile(
     r"(?i:\b(?:find|give|name|state|write|provide|construct)(?: down)? (?:an?|any|one|some)\b"
     r"(?! (?:polynomial|expression|formula|equation|function)\b)"
     r"|\bexample|\b(?:eigen|normal )vector|\bdirection|\bantiderivative|\bparametri[sz]"
-    r"|\bbas[ei]s\b|\bpolar\b|\bprimitive root|\bmod(?:ulo)?\b|\bwith (?:roots|zeros)"
-    r"|\bintervals?\b.*\b(?:increas|decreas|monoton|concav|convex))"
-    r"|\\p?mod|模|单调"
+    r"|\bbas[ei]s\b|\bpolar\b|\bprimitive root|\bmod(?:ulo)?\b|\bwith (?:roots|zeros))"
+    r"|\\p?mod|模"
     r"|[写举找求出]一[个种条]|举例|任意|(?:方向|法|特征)向量"
 )
 """Asks for one of many right values, of which the reference is another: 12 is 5 modulo 7."""
+_MONOTONE = re.compile(r"(?i:\b(?:increas|decreas|monoton|concav|convex))|单调")
+"""Asks for intervals that may have their ends or not: [1, 2] and (1, 2)."""
 _INTEGRAL = re.compile(r"(?i:\bintegra(?:l|te)\b)|\\int|∫|积分")
 """Asks for an expression that may have any constant, unless it has no symbols."""
 _DEGREES = re.compile(r"(?:\^\{?\\circ\}?|°|degrees?)\W*$", re.IGNORECASE)
-_ANGLE = re.compile(r"(?i:\b(?:angles?|phase|rotat\w+|arg\w*|(?:arc)?(?:sin|cos|tan))\b)|角")
+_ANGLE = re.compile(r"(?i:\b(?:angles?|phase|rotat\w+|theta|arg\w*|(?:arc)?(?:sin|cos|tan))\b)|角")
 _HEAT = re.compile(r"(?i:temperature|\b(?:hot|cold|warm|cool|boil|melt|freez)\w*)|温|[热冷沸]|熔点")
 """Asks for degrees of a scale."""
 _LONGEST = 1_000
@@ -109,14 +116,14 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
     given, wanted = bare(answer), bare(reference)
     if is_same is None or given == wanted:
         return is_same
-    if any(map(has_two_units, (reference, answer))):
+    parts = [sorted(_PART_NUMBER.findall(text)) for text in (wanted, given)]
+    if parts[0] != parts[1] and any(map(has_two_units, (reference, answer))):
         return None
     is_formula = "\\" in reference or _FORMULA.search(question)
     asks_amount = is_formula or (_AMOUNT.search(question) and not _OF_TWO.search(question))
     wanted_form, given_form = _form(reference), _form(answer)
     are_numbers = all(answer_of(text).is_number for text in (reference, answer))
     if is_same is False:
-        parts = [sorted(_PART_NUMBER.findall(text)) for text in (wanted, given)]
         is_signed = given.replace("-", "") == wanted.replace("-", "")
         may_be_right = (
             (len(parts[0]) > 1 and parts[0] == parts[1] and not asks_amount)  # in another order
@@ -124,6 +131,7 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
             # 8 may be short for a score of 8/10.
             or (("/" in wanted_form) != ("/" in given_form) and not asks_amount)
             or _FOR_ONE.search(question)
+            or ("," in wanted and parts[0] == parts[1] and _MONOTONE.search(question))
             or (_INTEGRAL.search(question) and not are_numbers)
             or _differ_in_scale(reference, answer, question)
             or _differ_in_turns(reference, answer, question)
@@ -133,10 +141,12 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
     last = notation(answer).split("=")[-1]
     is_computed = _PLAIN_NUMBER.fullmatch(wanted) and _COMPUTATION.match(last)
     is_reduced = _QUOTIENT.match(_form(last))  # but not to a whole number
+    forms = {_ZEROS.sub("", form) for form in (wanted_form, given_form)}
+    is_respelled = len(forms) == 1 and not _VERSION.search(question)
     may_be_name = (
         all(map(_BARE_FRACTION.fullmatch, (wanted, given)))
         or all(map(_BARE_DECIMAL.fullmatch, (wanted, given)))
-        or (are_numbers and wanted_form != given_form and not asks_amount)
+        or (are_numbers and wanted_form != given_form and not (asks_amount or is_respelled))
     )
     has_more_parts = len(_PART.findall(given_form)) > len(_PART.findall(wanted_form))
     is_reducible = _BARE_FRACTION.fullmatch(wanted_form) or has_more_parts

@@ -255,7 +255,7 @@ def _labelled(text: str, choices: Sequence[str]) -> int | None:
 def _named(response: str, choices: Sequence[str]) -> list[int]:
     """Find the options whose text occurs outside of longer options that occur."""
     text = f" {simplified(response)} "
-    plain = plain_text(response).strip("*_`\"' \n").rstrip(".")
+    plain = plain_text(response)
     named: list[int] = []
     by_words: dict[str, list[int]] = {}  # "+5%" and "-5%" have the same
     for index, choice in enumerate(choices):
@@ -263,11 +263,17 @@ def _named(response: str, choices: Sequence[str]) -> list[int]:
     for words, alike in sorted(by_words.items(), key=lambda pair: -len(pair[0])):
         if words.strip() and words in text:
             if len(alike) > 1:
-                named += [at for at in alike if plain_text(choices[at]).strip() == plain] or alike
+                named += [at for at in alike if _stands_alone(choices[at], plain)] or alike
             elif not re.search(r"\d", words) or holds(response, choices[alike[0]]):
                 named += alike  # 3 is no part of -3, 3.5 and 3 million
             text = text.replace(words, " | ")
     return sorted(named)
+
+
+def _stands_alone(choice: str, text: str) -> bool:
+    """Tell whether an option stands in a text with its own marks: "-5%" does not hold "5%"."""
+    marked = re.escape(plain_text(choice).strip())
+    return re.search(rf"(?<![\w.,+-]){marked}(?![\w%])", text, re.IGNORECASE) is not None
 
 
 def number_is_right(response: str, key: float, unit: str) -> bool | None:
@@ -287,7 +293,6 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
         or has_doubt(text)
         or leaves_number_open(around)
         or unread_magnitude(text, quantities)
-        or has_two_units(text)
         or (len(quantities) == 1 and _is_bracketed(text, quantities[0]))
         or (key % 1 == 0 and any("/" in text[each.start : each.end] for each in quantities))
         or (around == text and _COMPOUND.search(unit) and any(each.unit for each in quantities))
@@ -303,7 +308,7 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
         return verdicts.pop()
     # "It fell by 3" against -3: the sign may be in the words, or stand apart.
     is_signed = _SIGN.search(text) and quantities[0].number * key < 0
-    return None if is_signed else False
+    return None if is_signed or has_two_units(text) else False
 
 
 def _is_bracketed(text: str, quantity: Quantity) -> bool:

@@ -107,7 +107,7 @@ _SECOND_NUMBER = re.compile(
 )
 """In what follows the number of a key: another number, or the other end of a range."""
 _TWO_UNITS = re.compile(
-    r"\d\.(?:\d\d?\s?(?:ft|feet|foot)|[0-5]\d\s?(?:h|hours?|hrs?|min|minutes?|[ap]\.?m|uhr))\b",
+    r"\d\.(?:1[01]\s?(?:ft|feet|foot)|[0-5]\d\s?(?:h|hours?|hrs?|min|minutes?|[ap]\.?m|uhr))\b",
     re.I,
 )
 _PERCENT = _MAGNITUDES["%"]

@@ -58,7 +58,10 @@ _MONTH_FIRST = re.compile(rf"(?:on )?{_MONTH} {_DAY},? (\d{{4}})", re.IGNORECASE
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DATE_IN_DIGITS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _LAYOUT = re.compile(
-    r"(?i:\b(?:formats?|iso|(?:re)?writ\w+|convert\w*|express\w*|spell\w*|translat\w+)\b)|格式|写"
+    r"(?i:\bin (?:[\w/-]{1,12} ){0,3}format\b|\bin iso\b|\b(?:dd|mm|yyyy)[-/. ](?:dd|mm)\b"
+    r"|(?:\A|[.!?:,]\s|\bplease |\bhow (?:[a-z]{1,6} ){1,2})"
+    r"(?:(?:re)?write|convert|express|spell|translate)\b)"
+    r"|格式|写[成为出]"
 )
 """Asks for a day in one layout: "Write July 20, 1969 in ISO format"."""
 _LONGEST_DATE = 40

@@ -65,6 +65,7 @@ def test_a_denied_option_and_a_doubtful_number_are_left_to_the_judge() -> None:
     assert (choice_of(years[2], years), choice_of("2022", years)) == (2, 1)
     signed = ("+5%", "-5%")
     assert [choice_of(text, signed) for text in ("-5%.", "+5%", "(5%)", "5%")] == [1, 0, None, None]
+    assert [choice_of(f"It was {text}", signed) for text in ("-5%", "+5%")] == [1, 0]
     assert choice_of(".5", ("5", ".5")) == 1
     for text in ("-3", "3.5", "3 million", "3,000"):
         assert choice_of(text, ("3", "5")) is None
@@ -164,6 +165,9 @@ def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
         ("3/4", 0.75, "", True),
         ("8/10", 8, "", None),
         ("5.10 feet", 5.85, "feet", None),
+        ("5.5 feet", 5.5, "feet", True),
+        ("2.25 hours", 2.25, "hours", True),
+        ("1.30 hours", 1.5, "hours", None),
         ("3", -3, "", False),
         ("0.01", 0, "", False),
         ("between 1 and 2", 1.2, "", None),

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -340,6 +341,10 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("Which film is by Fellini?", "8½", "17/2", None),
         ("Which film is it?", "48 hours", "2 days", None),
         ("Which release is it?", "5.0", "Answer: 5", None),
+        ("What is the tax?", "5%", "Answer: 5.0%", "Correct"),
+        ("Which is the atomic number of carbon?", "6", "Answer: 6.0", "Correct"),
+        ("What is $m$?", "2.5", "Answer: 5/2", "Correct"),
+        ("Which are the coordinates of $P$?", "(1, 2)", r"\boxed{(2, 1)}", "Wrong"),
         ("What do the boards measure?", "2 × 4", "Answer: 8", None),
         ("How large is the sensor?", "24 × 36 mm", "36 × 24 mm", None),
         ("What was the final score?", "$3-1$", "$1-3$", None),
@@ -348,6 +353,8 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("How long did it take?", "1.30 hours", "1.5 hours", None),
         ("How tall is she?", "5.10 feet", "70 inches", None),
         ("How tall is she?", "6 feet", "72 inches", "Correct"),
+        ("How tall is the tree?", "5.5 feet", "6.5 feet", "Wrong"),
+        ("How long did it take?", "2.25 hours", "2.25 hour", "Correct"),
         ("What was the income?", "-500", "(500)", None),
         ("What was the income?", "-5%", "(5)%", None),
         ("What was the income?", "(500) million", "500 million", None),
@@ -365,6 +372,8 @@ def test_a_value_under_a_name_is_right_where_the_question_asks_for_it(
         ("Find the integral of $2x$.", "x^2", "Answer: x^2 + 1", None),
         ("Find the integral of $2x$ from 0 to 1.", "1", "Answer: 2", "Wrong"),
         ("On which interval does $f$ increase?", r"(1, \infty)", r"[1, \infty)", None),
+        ("On which interval does $f$ increase?", "(0, 5)", r"\boxed{(0, 6)}", "Wrong"),
+        (r"Find $\theta$.", r"-\frac{\pi}{2}", r"\boxed{\frac{3\pi}{2}}", None),
         ("What is the angle?", "-90°", "270°", None),
         ("What is the angle?", r"\frac{\pi}{2}", r"-\frac{3\pi}{2}", None),
         ("What is the angle?", "90°", "70°", "Wrong"),
@@ -460,6 +469,27 @@ def test_a_day_is_in_the_layout_that_is_asked_for() -> None:
     assert ruled(("1969-07-20",), MOON, **given) is None
     assert ruled(("1969-07-20",), "1969-07-20", **given) == "Correct"
     assert ruled(("1969-07-20",), "1969-07-02", **given) == "Wrong"
+
+
+def test_other_words_of_a_question_ask_for_no_layout() -> None:
+    for question in (
+        "When was the book written?",
+        "On what day did he write it?",
+        "When was American Express founded?",
+        "When was the Bible first translated?",
+        "When was ISO 9001 published?",
+    ):
+        assert ruled(("1969-07-20",), MOON, question=question) == "Correct"
+    for question in ("Give the day as YYYY-MM-DD.", "When did they land, in ISO format?"):
+        assert ruled(("1969-07-20",), MOON, question=question) is None
+
+
+def test_a_long_question_is_read_in_linear_time() -> None:
+    started = process_time()
+    for reference, response in (("5", "Answer: 6"), ("1/2", "Answer: 0.5")):
+        for part in ("interval ", "1/2 ", "in a ", r"\int ", "$x "):
+            ruled((reference,), response, question=part * 10_000)
+    assert process_time() - started < 10
 
 
 def test_days_among_others() -> None:
