@@ -1,4 +1,4 @@
-"""Tasks that read text alone: their judges see no picture, and say so."""
+"""What holds of all tasks; those that read text alone, whose judges see no picture and say so."""
 
 import json
 from pathlib import Path
