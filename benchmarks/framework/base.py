@@ -157,7 +157,7 @@ class Benchmark(ABC):
         return {**kept, "images": list(names)}
 
     def completed(self, rows: Sequence[Row]) -> list[Row]:
-        """Give rows what they lack and follows from other fields of theirs, or of other rows."""
+        """Fill in fields that follow from other fields, of the same row or of others."""
         return list(rows)
 
     def location(self, row: Row) -> str:

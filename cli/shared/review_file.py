@@ -85,7 +85,7 @@ class ReviewRow:
     """Cells of the user's columns, by their names and by those that a mapping gives them."""
     verdicts: Sequence[Verdict]
     question: str
-    """The group, else its question, else its response. Intervals keep alike rows together."""
+    """Group, else question, else response. Intervals keep rows that share it together."""
     sampling_probability: float | None = None
     """Probability with which the row was drawn; ``None`` where rows were not drawn."""
 

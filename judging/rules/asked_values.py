@@ -56,7 +56,7 @@ _OF_TWO = re.compile(
     r"(?i:\b(?:scor(?:es?|ing)|rat(?:ed|ings?)|record|signature|dates?|odds|blood pressure)\b)"
     r"|比分|得分|血压"
 )
-"""Asks for what is written as two numbers, and is none: "What was his total score?"."""
+"""Asks for two numbers that are no amount, as a score of 3-1, though "total" may stand beside."""
 _VERSION = re.compile(r"(?i:\b(?:versions?|releases?|editions?)\b)|版")
 """Asks for a name that may end in ".0"."""
 _ZEROS = re.compile(r"(?<=\d)\.0+(?!\d)")
@@ -97,7 +97,7 @@ _INTEGRAL = re.compile(r"(?i:\bintegra(?:l|te)\b)|\\int|∫|积分")
 _DEGREES = re.compile(r"(?:\^\{?\\circ\}?|°|degrees?)\W*$", re.IGNORECASE)
 _ANGLE = re.compile(r"(?i:\b(?:angles?|phase|rotat\w+|theta|arg\w*|(?:arc)?(?:sin|cos|tan))\b)|角")
 _HEAT = re.compile(r"(?i:temperature|\b(?:hot|cold|warm|cool|boil|melt|freez)\w*)|温|[热冷沸]|熔点")
-"""Asks for degrees of a scale."""
+"""Asks for a temperature, whose scale may be either of two."""
 _LONGEST = 1_000
 """Characters at the end of a question that are looked through for the answer itself."""
 
@@ -140,7 +140,7 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
     is_repeated = not _NUMBER.fullmatch(given_form) and _stands_in(given_form, question)
     last = notation(answer).split("=")[-1]
     is_computed = _PLAIN_NUMBER.fullmatch(wanted) and _COMPUTATION.match(last)
-    is_reduced = _QUOTIENT.match(_form(last))  # but not to a whole number
+    is_fraction = _QUOTIENT.match(_form(last))  # a result, or unfinished as 10/2 is
     forms = {_ZEROS.sub("", form) for form in (wanted_form, given_form)}
     is_respelled = len(forms) == 1 and not _VERSION.search(question)
     may_be_name = (
@@ -154,7 +154,7 @@ def same_as_asked(reference: str, answer: str, question: str) -> bool | None:
     is_other_form = asks_form and wanted_form != given_form
     is_open = (
         (is_repeated and wanted_form != given_form)
-        or (is_computed and not is_reduced)
+        or (is_computed and not is_fraction)
         or (_is_unfinished(answer) and not _is_unfinished(reference))
         or (are_numbers and _is_unfinished(reference))  # such as a size, 2 × 4
         or may_be_name

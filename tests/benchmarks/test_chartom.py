@@ -78,7 +78,7 @@ def test_a_readable_answer_needs_no_judge(response: str, is_right: bool) -> None
 
 
 def test_the_key_of_a_number_may_be_a_text() -> None:
-    """As in files of tables; a choice may be called like a number."""
+    """Write them as files of tables do; a choice may be called like a number."""
     assert CHARTOM.requests(item(answer="1.2", fact_response="1.2 million bags")) == ()
     choice = item(question_type="choice", choices=["2.0", "2.5"], answer="2.0", fact_response="1")
     assert ChartomItem.model_validate(choice).key == ("2.0",)
@@ -378,7 +378,7 @@ def test_reasons_are_judged_where_peoples_answers_say_that_a_chart_misleads(tmp_
 
 
 def test_people_may_give_answers_in_place_of_an_hmi() -> None:
-    """The other chart of the pair, on which nobody was asked, bounds what is acceptable too."""
+    """Ask people about one chart of a pair; the other bounds what is acceptable too."""
     answers = everyone(ANSWERS["G7_Q1_1"])
     rows = [chart(f"G7_Q1_{n}", trick, hmi=0.4) for n, trick in ((1, ""), (2, "3D effect"))]
     graded = [

@@ -232,7 +232,7 @@ def test_a_backbone_in_a_folder_or_without_a_known_licence(judge: Path) -> None:
 
 
 def test_a_judge_without_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that was calibrated again, and not measured since."""
+    """Remove its report, as a new calibration does."""
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "judge.json").write_text('{"tasks": {"hieval-qs": []}}')
     monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)

@@ -232,7 +232,7 @@ def test_verdicts_and_empty_files_are_replaced(run: Run, tmp_path: Path, name: s
 
 
 def test_a_day_is_the_same_text_in_a_table_as_in_a_request() -> None:
-    """As pandas stores days, they are times at midnight."""
+    """Store days as pandas does: as times at midnight."""
     assert cell_text(datetime.datetime(2026, 1, 2)) == "2026-01-02"
     assert cell_text([datetime.datetime(2026, 1, 2)]) == '["2026-01-02"]'
     assert cell_text(datetime.datetime(2026, 1, 2, 3)) == "2026-01-02 03:00:00"

@@ -43,7 +43,7 @@ def write(folder: Path, backbone: str, rows: Sequence[LabelledExample], **sectio
 
 
 class Step:
-    """The only step of a run, from an adapter that has moved from where it began."""
+    """Run of one step, from an adapter whose weights are not the first ones."""
 
     def __init__(self, script: Any, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.gradient: dict[str, torch.Tensor] = {}
@@ -76,7 +76,7 @@ class Step:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What the run reports of the step."""
+        """Figures that the run reports of the step."""
         [figures] = [entry for entry in self.run.progress.history if "train_loss" in entry]
         return figures
 
